@@ -329,6 +329,8 @@ int sw_manifest_text(const struct sw_manifest *manifest, char **text, size_t *by
         write_field(&j, &fields[i], (const char *)manifest + fields[i].offset);
     if (manifest->idle_steps > 0)
         sw_json_integer(&j, "idle_steps", manifest->idle_steps);
+    if (manifest->earlier_updates > 0)
+        sw_json_integer(&j, "earlier_updates", manifest->earlier_updates);
     write_spikes(&j, &manifest->spikes);
     sw_json_array(&j, "files");
     for (int32_t i = 0; i < manifest->file_count; i++)
@@ -490,7 +492,12 @@ static int read_members(struct sw_place at, const json_t *root, struct sw_manife
     if (idle != NULL && (!read_integer(idle, &out->idle_steps) || out->idle_steps == 0 ||
                          out->idle_steps > out->step))
         return sw_fail_at(err, SW_BAD_INPUT, at, "its 'idle_steps' is invalid");
-    if (json_object_size(root) != (size_t)(MEMBERS + more + (spikes != NULL) + (idle != NULL)))
+    const json_t *earlier = json_object_get(root, "earlier_updates");
+    if (earlier != NULL &&
+        (!read_integer(earlier, &out->earlier_updates) || out->earlier_updates == 0))
+        return sw_fail_at(err, SW_BAD_INPUT, at, "its 'earlier_updates' is invalid");
+    if (json_object_size(root) !=
+        (size_t)(MEMBERS + more + (spikes != NULL) + (idle != NULL) + (earlier != NULL)))
         return sw_fail_at(err, SW_BAD_INPUT, at, "it has keys that a manifest does not have");
     return read_files(at, json_object_get(root, "files"), out, err);
 }

@@ -50,10 +50,11 @@ struct sw_spikes {
 };
 
 struct sw_manifest {
-    int64_t step;          /* steps done */
-    int64_t idle_steps;    /* of these, those without an update: no label counted */
-    int64_t next_sequence; /* number of the first sequence of the data that was not trained on */
-    int64_t attempt;       /* that wrote it */
+    int64_t step;            /* steps done */
+    int64_t idle_steps;      /* of these, those without an update: no label counted */
+    int64_t earlier_updates; /* of the run whose weights and moments this one began with */
+    int64_t next_sequence;   /* number of the first sequence of the data that was not trained on */
+    int64_t attempt;         /* that wrote it */
     uint64_t seed; /* of data and initial parameters: the generator is a function of it and of
                       next_sequence */
     uint64_t plan_digest;

@@ -64,9 +64,11 @@ int sw_loader_look(const char *folder, bool resume, struct sw_manifest *manifest
 }
 
 int sw_loader_check(const struct sw_model_folder *opened, const struct sw_run_config *run,
-                    enum sw_origin origin, const char *advice, struct sw_error *err)
+                    enum sw_origin origin, bool other_rope, const char *advice,
+                    struct sw_error *err)
 {
     const struct sw_place at = {.file = opened->path};
+    struct sw_model stored = opened->model;
     struct sw_lora lora;
     char buffer[240];
     if (sw_plan_lora(run, &lora, err) != 0)
@@ -85,9 +87,11 @@ int sw_loader_check(const struct sw_model_folder *opened, const struct sw_run_co
         return sw_fail_at(err, SW_BAD_INPUT, at,
                           "holds a model, and the plan's 'lora' has adapters: it has no "
                           "adapter_config.json; name a folder of adapters");
+    if (other_rope && run->stage.count + (run->stage.from != NULL) > 0)
+        sw_model_take_rope(&stored, &run->model.shape);
     const char *other = adapters ? sw_adapter_config_difference(&opened->config, &lora,
                                                                 run->model.shape.layers, buffer)
-                                 : sw_model_difference(&opened->model, &run->model.shape, buffer);
+                                 : sw_model_difference(&stored, &run->model.shape, buffer);
     if (other == NULL)
         return 0;
     return adapters
@@ -192,7 +196,7 @@ static int find(const struct sw_rank *rank, enum sw_origin origin, struct sw_loa
     struct sw_stored_tensor tied = {.file = -1};
     int status = -1;
     if (open_folder(loading, f, &folder, err) != 0 ||
-        sw_loader_check(&folder, rank->plan->run, origin,
+        sw_loader_check(&folder, rank->plan->run, origin, true,
                         "emit a plan with its config.json as the model", err) != 0)
         goto out;
     if (sw_model_folder_match(&folder, &set->state, loading->resume, &f->placement, &tied, err) !=

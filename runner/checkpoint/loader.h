@@ -32,10 +32,13 @@ int sw_loader_look(const char *folder, bool resume, struct sw_manifest *manifest
                    struct sw_model_folder *opened, struct sw_error *err);
 
 /* Rank 0. A folder holds what the run's rows of that origin are read from: the model, or adapters
- * as its `lora` says. advice: of a model that is another one. Errors: SW_BAD_INPUT, at the folder.
+ * as its `lora` says. other_rope: a stage of a run may begin with weights that were trained with
+ * other rotary positions. advice: of a model that is another one. Errors: SW_BAD_INPUT, at the
+ * folder.
  */
 int sw_loader_check(const struct sw_model_folder *opened, const struct sw_run_config *run,
-                    enum sw_origin origin, const char *advice, struct sw_error *err);
+                    enum sw_origin origin, bool other_rope, const char *advice,
+                    struct sw_error *err);
 
 /* Collective. Fills the state: rows that no folder is named for get their initial values; the
  * optimizer's are left alone unless loading->resume. manifest: of the folder, on every rank,

@@ -117,3 +117,11 @@ const char *sw_model_difference(const struct sw_model *stored, const struct sw_m
     }
     return NULL;
 }
+
+void sw_model_take_rope(struct sw_model *model, const struct sw_model *of)
+{
+    model->rope = of->rope;
+    model->local_rope = of->local_rope;
+    memcpy(model->short_divisors, of->short_divisors, sizeof model->short_divisors);
+    memcpy(model->long_divisors, of->long_divisors, sizeof model->long_divisors);
+}

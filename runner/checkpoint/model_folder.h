@@ -52,6 +52,10 @@ void sw_model_folder_free(struct sw_model_folder *folder);
 const char *sw_model_difference(const struct sw_model *stored, const struct sw_model *wanted,
                                 char buffer[160]);
 
+/* Gives a model the rotary positions of another, which change what weights mean and not which there
+ * are. */
+void sw_model_take_rope(struct sw_model *model, const struct sw_model *of);
+
 /* Places of the tensors of the state in the folder's files: of a state with adapters, these in an
  * adapter's folder, all others in a model's. `out` has files and tensors, not yet
  * dealt. tied_copy (may be NULL): where the state has a tied head and the files hold lm_head.weight

@@ -258,7 +258,7 @@ static int find_base(const struct sw_run_config *run, char base[4096], uint64_t 
         sw_model_folder_open(base, false, &folder, err) != 0)
         return -1;
     make_absolute(base);
-    int status = sw_loader_check(&folder, run, SW_ORIGIN_BASE,
+    int status = sw_loader_check(&folder, run, SW_ORIGIN_BASE, true,
                                  "emit a plan with its config.json as the model", err);
     if (status == 0)
         status = sw_base_model_digest(&folder, digest, err);
@@ -304,7 +304,7 @@ static int find_weights(const struct sw_run_config *run, const char *from, char 
     if (find_base(run, base, &digest, err) != 0 ||
         sw_loader_look(folder, false, &manifest, &opened, err) != 0)
         return -1;
-    int status = sw_loader_check(&opened, run, SW_ORIGIN_RUN, "", err);
+    int status = sw_loader_check(&opened, run, SW_ORIGIN_RUN, false, "", err);
     if (status == 0)
         status = check_base(&opened, &manifest, base, digest, err);
     sw_model_folder_free(&opened);
@@ -371,6 +371,70 @@ bool sw_resume_is_auto(const struct sw_resume_options *options)
     return options->from == NULL || strcmp(options->from, "auto") == 0;
 }
 
+/* The end of the stage before. */
+static int find_stage(const struct sw_run_config *run, const char *plan_path, char folder[4096],
+                      struct sw_error *err)
+{
+    char name[SW_STORE_NAME_BYTES] = "";
+    if (run->stage.count == 0) /* as a person wrote it */
+        return find_named(run->stage.from, "stage.from", "a run's folder or a checkpoint", folder,
+                          err) == 0
+                   ? check_is_checkpoint(folder, err)
+                   : -1;
+    if (access(run->stage.from, F_OK) == 0 && sw_store_find_any(run->stage.from, name, err) != 0)
+        return -1;
+    if (*name == '\0')
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = plan_path},
+                          "stage '%s' begins where stage %d of %d ends, which has no checkpoint in "
+                          "'%s'; train that first",
+                          run->stage.name, (int)run->stage.number - 1, (int)run->stage.count,
+                          run->stage.from);
+    return find_named(run->stage.from, "stage.from", "a run's folder or a checkpoint", folder, err);
+}
+
+/* A stage has the steps of its own, unless it continues the schedule; its moments are as old as
+ * they are, by which AdamW corrects them (as PyTorch's state of an optimizer). */
+static int begin_stage(const struct sw_run_config *run, const struct sw_manifest *then,
+                       const struct sw_manifest *now, struct sw_resume *out, struct sw_error *err)
+{
+    const struct sw_stage_config *stage = &run->stage;
+    if (stage->count > 0 && !then->finished)
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = out->folder},
+                          "stage '%s' begins where stage %d of %d ends, and this is its step "
+                          "%" PRId64 " of %" PRId64 "; train that to its end first",
+                          stage->name, (int)stage->number - 1, (int)stage->count, then->step,
+                          then->total_steps);
+    const int64_t updates = then->step - then->idle_steps;
+    const bool same_data =
+        strcmp(then->data_path, now->data_path) == 0 && then->data_tokens == now->data_tokens;
+    char what[64] = "";
+    if (stage->name != NULL)
+        snprintf(what, sizeof what, "stage %.40s: ", stage->name);
+    if (!stage->continue_schedule) {
+        out->earlier_updates = then->earlier_updates + updates;
+        fprintf(stderr,
+                "%sbeginning with the weights and moments of %s, after %" PRId64
+                " updates; steps and data begin anew\n",
+                what, out->folder, out->earlier_updates);
+        return 0;
+    }
+    out->step = then->step;
+    out->idle_steps = then->idle_steps;
+    out->earlier_updates = then->earlier_updates;
+    out->spikes = then->spikes;
+    if (same_data) /* behind as many tokens */
+        out->next_sequence =
+            (then->next_sequence * then->sequence_length + run->sequence_length - 1) /
+            run->sequence_length;
+    fprintf(stderr,
+            "%scontinuing with the weights and moments of %s, after step %" PRId64
+            "; the data %s\n",
+            what, out->folder, then->step,
+            same_data ? "continues behind the tokens that were trained on"
+                      : "is another, and begins anew");
+    return 0;
+}
+
 static int find(const struct sw_plan *plan, const char *plan_path,
                 const struct sw_resume_options *options, struct sw_resume *out,
                 struct sw_error *err)
@@ -387,6 +451,11 @@ static int find(const struct sw_plan *plan, const char *plan_path,
         out->start = SW_START_RESUME;
         if (find_named(from, "--resume", "a checkpoint or a run's folder", out->folder, err) != 0 ||
             check_is_checkpoint(out->folder, err) != 0)
+            return -1;
+    }
+    if (out->start == SW_START_FRESH && run->stage.from != NULL) {
+        out->start = SW_START_STAGE;
+        if (find_stage(run, plan_path, out->folder, err) != 0)
             return -1;
     }
     const bool adapters = run->lora.rank > 0;
@@ -408,10 +477,11 @@ static int look(const struct sw_plan *plan, bool own, int64_t data_tokens, int64
     const struct sw_place at = {.file = out->folder};
     struct sw_manifest then = {0}, now;
     struct sw_model_folder opened;
-    const bool resume = out->start == SW_START_RESUME;
+    const bool stage = out->start == SW_START_STAGE,
+               resume = out->start == SW_START_RESUME || stage;
     if (sw_loader_look(out->folder, resume, &then, &opened, err) != 0)
         return -1;
-    int status = sw_loader_check(&opened, plan->run, SW_ORIGIN_RUN,
+    int status = sw_loader_check(&opened, plan->run, SW_ORIGIN_RUN, !own,
                                  own ? "give the run another directory, or start over with "
                                        "--resume none --overwrite"
                                      : "emit a plan with its config.json as the model",
@@ -424,11 +494,14 @@ static int look(const struct sw_plan *plan, bool own, int64_t data_tokens, int64
                             then.optimizer, now.optimizer);
     if (status == 0 && resume)
         status = check_moments(at, &then, plan->run->optimizer.moments, err);
-    if (status == 0 && resume) {
+    if (status == 0 && stage) {
+        status = begin_stage(plan->run, &then, &now, out, err);
+    } else if (status == 0 && resume) {
         out->step = then.step;
         out->next_sequence = then.next_sequence;
         out->spikes = then.spikes;
         out->idle_steps = then.idle_steps;
+        out->earlier_updates = then.earlier_updates;
         if (own && strcmp(then.run, now.run) != 0)
             fprintf(stderr,
                     "note: %s is of run '%s', and this one is '%s'; if it is another run, give it "

@@ -1,5 +1,5 @@
-/* What a run starts from: a checkpoint of its own, one that it is told, a published model, or its
- * initial parameters. Rank 0 looks, the others are told. */
+/* What a run starts from: a checkpoint of its own, one that it is told, the end of the stage
+ * before, a published model, or its initial parameters. Rank 0 looks, the others are told. */
 #ifndef SW_RESUME_H
 #define SW_RESUME_H
 
@@ -13,16 +13,22 @@ struct sw_resume_options {
     struct sw_store_damage *damage; /* rank 0's, of the run's folder: what auto passes over */
 };
 
-enum sw_start { SW_START_FRESH, SW_START_RESUME, SW_START_MODEL };
+enum sw_start {
+    SW_START_FRESH,
+    SW_START_RESUME,
+    SW_START_MODEL, /* the weights of a folder */
+    SW_START_STAGE  /* with the optimizer's moments: of the stage before */
+};
 
 struct sw_resume {
     enum sw_start start;
-    char folder[4096];     /* that is loaded; "" when fresh */
-    char base[4096];       /* the model that adapters stand on; "": initial weights, or none */
-    uint64_t base_digest;  /* of that */
-    int64_t step;          /* steps done */
-    int64_t idle_steps;    /* of these, without an update */
-    int64_t next_sequence; /* first sequence that was not trained on */
+    char folder[4096];       /* that is loaded; "" when fresh */
+    char base[4096];         /* the model that adapters stand on; "": initial weights, or none */
+    uint64_t base_digest;    /* of that */
+    int64_t step;            /* steps done */
+    int64_t idle_steps;      /* of these, without an update */
+    int64_t earlier_updates; /* before step 1, in the stages before */
+    int64_t next_sequence;   /* first sequence that was not trained on */
     struct sw_spikes spikes;
 };
 

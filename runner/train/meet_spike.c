@@ -11,7 +11,8 @@
 static const char *checkpoint_folder(const struct sw_training *t, int64_t step, char folder[4096])
 {
     char name[SW_STEP_NAME_BYTES];
-    if (t->resume.start == SW_START_RESUME && step == t->ending.board->attempt.first_step)
+    const bool begun_with = t->resume.start == SW_START_RESUME || t->resume.start == SW_START_STAGE;
+    if (begun_with && step == t->ending.board->attempt.first_step)
         snprintf(folder, 4096, "%s", t->resume.folder);
     else
         snprintf(folder, 4096, "%s/%s", t->rank->plan->run->checkpoint_directory,

@@ -119,7 +119,8 @@ static int run_step(struct sw_training *t, int64_t number)
     const struct sw_rank *rank = t->rank;
     const struct sw_run_config *run = rank->plan->run;
     double loss, grad_norm;
-    struct sw_step step = make_step(&run->optimizer, number, number - 1 - t->resume.idle_steps);
+    struct sw_step step = make_step(&run->optimizer, number,
+                                    number - 1 - t->resume.idle_steps + t->resume.earlier_updates);
     sw_spikes_limits(&run->optimizer, &t->resume.spikes, &step.most_loss, &step.most_norm);
     const double begin = sw_clock_now();
     const int64_t counted = sw_dataset_train_counted(
@@ -307,7 +308,8 @@ static bool fill_state(struct sw_training *t, struct sw_resume_options *options)
     const struct sw_run_config *run = rank->plan->run;
     struct sw_loading loading = {.folder = t->resume.folder,
                                  .base = t->resume.base,
-                                 .resume = t->resume.start == SW_START_RESUME};
+                                 .resume = t->resume.start == SW_START_RESUME ||
+                                           t->resume.start == SW_START_STAGE};
     struct sw_manifest manifest;
     if (t->resume.start == SW_START_FRESH && t->resume.base[0] == '\0') {
         (void)sw_executor_init_state(rank->executor, run->data_seed,

@@ -216,6 +216,7 @@ int sw_training_begin_save(struct sw_training *t)
     facts.spikes = t->resume.spikes;
     facts.spikes.watched = t->rank->plan->run->optimizer.on_spike != SW_SPIKE_NONE;
     facts.idle_steps = t->resume.idle_steps;
+    facts.earlier_updates = t->resume.earlier_updates;
     t->save_due = false;
     t->save_begun = sw_clock_now();
     if (check_locks(t) != 0)
