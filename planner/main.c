@@ -100,11 +100,11 @@ static const struct command {
      SW_OPTION_SET | SW_OPTION_FORMAT | SW_OPTION_JSON, sw_command_check, NULL},
     {"search", "RUN.yaml", "predict memory and time of every mesh, best first",
      SW_OPTION_JSON | SW_OPTION_TOP | SW_OPTION_REJECTED | SW_OPTION_FRONTIER | SW_OPTION_HTML |
-         SW_OPTION_FOR | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET,
+         SW_OPTION_FOR | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_STAGE | SW_OPTION_SET,
      sw_command_search, NULL},
     {"explain", "RUN.yaml", "show where the memory and the time of one mesh go",
      SW_OPTION_JSON | SW_OPTION_PROGRAM | SW_OPTION_SOURCES | SW_OPTION_HTML | SW_OPTION_REJECTED |
-         SW_OPTION_FOR | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET,
+         SW_OPTION_FOR | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_STAGE | SW_OPTION_SET,
      sw_command_explain, NULL},
     {"emit", "RUN.yaml", "write NAME.plan.yaml and the script that starts it",
      SW_OPTION_OUTPUT | SW_OPTION_TEMPLATE | SW_OPTION_PREFER | SW_OPTION_MESH_DIM | SW_OPTION_SET |

@@ -18,6 +18,7 @@ enum { MAX_SETTINGS = 64, SHOWN_ROWS = 2 };
 struct arguments {
     const char *path;
     int64_t step, rows; /* rows -1: not given */
+    const char *stage;  /* NULL: the first */
     bool json;
     struct sw_override setting[MAX_SETTINGS];
     int32_t settings;
@@ -49,6 +50,7 @@ const struct sw_argument sw_data_rows[] = {
     {"--step", NULL, "N", "the step whose batch is shown (default: 1)", .least = 1, INTO(step)},
     {"--rows", NULL, "N", "rows of it that are shown (default: 2; with --json all of its batch)",
      INTO(rows)},
+    {"--stage", NULL, "NAME", "the stage of a run with stages (default: the first)", INTO(stage)},
     {"--set", NULL, "KEY=VALUE", "another value for a key of the run; may be repeated",
      .take = take_setting},
     {"--json", NULL, NULL, "JSON instead of text", INTO(json)},
@@ -71,14 +73,29 @@ static int parse(int argc, char **argv, struct arguments *out, struct sw_error *
 
 /* ---- Opening ---- */
 
+/* The stage of that name; NULL: said. */
+static const struct sw_run_config *find_stage(const struct sw_config *config, const char *stage)
+{
+    const int32_t count = sw_config_stage_count(config);
+    for (int32_t i = 0; i < count; i++)
+        if (strcmp(sw_config_stage(config, i)->stage.name, stage) == 0)
+            return sw_config_stage(config, i);
+    fprintf(stderr, "runner: error: the run has no stage '%.64s'%s%s\n", stage,
+            count > 0 ? "; the first is " : "",
+            count > 0 ? sw_config_stage(config, 0)->stage.name : "");
+    return NULL;
+}
+
 /* The run of a file, or of a plan; NULL: said. */
-static const struct sw_run_config *read_run(const struct sw_config *config)
+static const struct sw_run_config *read_run(const struct sw_config *config, const char *stage)
 {
     const bool colour = isatty(STDERR_FILENO) && getenv("NO_COLOR") == NULL;
     for (int32_t i = 0; i < sw_config_diagnostic_count(config); i++)
         if (sw_config_error_count(config) > 0 && !sw_config_diagnostic(config, i)->is_note)
             sw_diagnostic_print(stderr, sw_config_diagnostic(config, i), colour);
-    return sw_config_error_count(config) > 0 ? NULL : sw_config_run(config);
+    if (sw_config_error_count(config) > 0)
+        return NULL;
+    return stage != NULL ? find_stage(config, stage) : sw_config_run(config);
 }
 
 static int open_codec(struct look *l, struct sw_error *err)
@@ -412,10 +429,10 @@ int sw_data_command(int argc, char **argv, struct sw_error *err)
         return -1;
     struct sw_config *config =
         sw_config_read(a.path, SW_CONFIG_UNKNOWN, NULL, a.setting, a.settings, err);
-    struct look l = {.arguments = &a, .run = config != NULL ? read_run(config) : NULL};
+    struct look l = {.arguments = &a, .run = config != NULL ? read_run(config, a.stage) : NULL};
     int status = config == NULL ? -1 : 0;
     if (status == 0 && l.run == NULL)
-        status = sw_config_error_count(config) > 0
+        status = sw_config_error_count(config) > 0 || a.stage != NULL
                      ? SW_BAD_INPUT
                      : sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = a.path},
                                   "holds no run; name RUN.yaml or NAME.plan.yaml");

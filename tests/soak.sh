@@ -5,7 +5,7 @@
 #
 #   tests/soak.sh [--build DIR] [--seed N] [--saves N] [--kills N] [--faults N|all] [--flips N]
 #                 [--damages N|all] [--locks N] [--lives N] [--settings N] [--limits N] [--searches N]
-#                 [--rules N] [--chats N] [--broken N] [--fuzz SECONDS] [--only TRIAL] [--machine WORDS] [--report FILE.md] [--anew]
+#                 [--rules N] [--chats N] [--broken N] [--stages N] [--fuzz SECONDS] [--only TRIAL] [--machine WORDS] [--report FILE.md] [--anew]
 #
 # The fuzzers and the trial `sanitized` need build-checked, the trial `threads` build-threads, as tests/run.sh --all makes them.
 # What was done is in DIR/soak (removed by --anew). A trial that was begun with other programs than
@@ -13,7 +13,7 @@
 # and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-build=build seed='' saves=200 kills=50 faults=all flips=1000 damages=all locks=20 lives=30 settings=1000 limits=300 searches=300 rules=300 chats=3000 broken=3000 fuzz=600
+build=build seed='' saves=200 kills=50 faults=all flips=1000 damages=all locks=20 lives=30 settings=1000 limits=300 searches=300 rules=300 chats=3000 broken=3000 stages=40 fuzz=600
 report='' only='' anew=false
 machine="$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) cores, $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
 while [ $# -gt 0 ]; do
@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
         shift
         continue
         ;;
-    --build | --seed | --saves | --kills | --faults | --flips | --damages | --locks | --lives | --settings | --limits | --searches | --rules | --chats | --broken | --fuzz | --only | --machine | --report)
+    --build | --seed | --saves | --kills | --faults | --flips | --damages | --locks | --lives | --settings | --limits | --searches | --rules | --chats | --broken | --stages | --fuzz | --only | --machine | --report)
         [ $# -gt 1 ] || { echo "soak: $1 needs a value" >&2 && exit 2; }
         declare "${1#--}=$2"
         shift 2
@@ -144,6 +144,7 @@ trial broken "$broken data files, and damages of them" python3 tests/unit/test_b
 trial variables "every variable of Slurm's commands" bash -c "bash tests/cluster/test_environment.sh '$build' each &&
     bash tests/unit/test_slurm_environment.sh '$build/plan' '$out/variables' each"
 trial kill "$kills kills" bash tests/property/test_kill.sh "$build" "$kills" "$seed" "$out/kill"
+trial stages "$stages runs of three stages" bash tests/property/test_stages.sh "$build" "$stages" "$seed" "$out/stages"
 trial faults "faults: $faults" bash tests/property/test_faults.sh "$build" "$faults" "$seed" \
     "$out/faults"
 if [ -f tests/property/test_flips.sh ]; then

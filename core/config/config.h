@@ -663,6 +663,9 @@ int32_t sw_config_stage_count(const struct sw_config *config);
  * that of the first is sw_config_run. NULL: there are errors, or no such stage. */
 const struct sw_run_config *sw_config_stage(const struct sw_config *config, int32_t i);
 
+/* Puts the folders of the stages into this one, but for those of checkpoints elsewhere. */
+void sw_config_move_stages(struct sw_config *config, const char *folder);
+
 /* Steps that the run itself does: of a stage that continues, those behind the stage before. */
 int64_t sw_run_steps(const struct sw_run_config *run);
 

@@ -228,7 +228,7 @@ struct sw_stage_made {
     const char *name;
     int32_t index, count; /* from 0 */
     bool continue_schedule;
-    const struct node *map;
+    const struct node *map, *root;
     int32_t last_line;                   /* of the file, that may be the mapping's */
     const struct sw_run_config *earlier; /* the stage before; NULL: none */
 };
@@ -243,6 +243,9 @@ int32_t sw_stages_take(struct sw_config *c, struct node *root, int32_t index,
 /* Gives a run that was read as a stage what it has as such: folders, where it begins. false: a
  * mistake, reported. */
 bool sw_stages_settle(struct sw_config *c, struct sw_run_config *run);
+/* Warns of each --set that no stage takes, since every stage says its own. */
+void sw_stages_check_override(struct sw_config *c, const struct sw_override *overrides,
+                               int32_t override_count);
 /* Adds what was said of another stage, once. */
 void sw_stages_take_messages(struct sw_config *c, struct sw_config *later);
 /* Names the keys of a stage, which the run's tables tell of. */

@@ -375,6 +375,8 @@ static struct sw_config *read_tree(struct sw_config *c, struct node *root,
     if (c->keys->is_yaml) {
         describe(c, root, overrides, override_count, 0, NULL);
         read_later(c, root->source, overrides, override_count);
+        if (c->stored_count == 0)
+            sw_stages_check_override(c, overrides, override_count);
     }
     return sw_config_end(c, err);
 }

@@ -365,6 +365,7 @@ int32_t sw_stages_take(struct sw_config *c, struct node *root, int32_t index,
             (void)sw_config_read_field(c, &own_fields[i], value, made);
         take_out(item, own_fields[i].key);
     }
+    made->root = root;
     change_model(c, root, item);
     merge(root, item, c->keys->tables->run);
     return made->count;
@@ -393,12 +394,33 @@ static bool check_steps(struct sw_config *c, const struct sw_run_config *run)
     return false;
 }
 
+/* Moments of int8 are codes that nothing else reads, and no other kind becomes them. */
+static bool check_moments(struct sw_config *c, const struct sw_run_config *run)
+{
+    const struct sw_stage_made *made = c->keys->stage;
+    const struct sw_run_config *before = made->earlier;
+    if (before == NULL || before->stage.name == NULL ||
+        (before->optimizer.moments == SW_CODES) == (run->optimizer.moments == SW_CODES))
+        return true;
+    const struct node *at = sw_node_find(sw_node_find(made->root, "optimizer"), "moments");
+    sw_config_error_at(
+        c, at != NULL ? at : made->map,
+        sw_config_format(c,
+                         "stage '%s' begins with the moments of '%s', which are %s "
+                         "and cannot become %s",
+                         made->name, before->stage.name,
+                         sw_word(sw_words_moments, (int32_t)before->optimizer.moments),
+                         sw_word(sw_words_moments, (int32_t)run->optimizer.moments)),
+        "use moments: int8 in all stages, or in none");
+    return false;
+}
+
 bool sw_stages_settle(struct sw_config *c, struct sw_run_config *run)
 {
     const struct sw_stage_made *made = c->keys->stage;
     if (made == NULL)
         return true;
-    if (made->name == NULL || !check_steps(c, run))
+    if (made->name == NULL || !check_steps(c, run) || !check_moments(c, run))
         return false;
     if (made->continue_schedule && made->index == 0) {
         sw_config_error_at(c, made->map, "the first stage has none before it to continue",
@@ -421,9 +443,77 @@ bool sw_stages_settle(struct sw_config *c, struct sw_run_config *run)
     return true;
 }
 
+void sw_config_move_stages(struct sw_config *config, const char *folder)
+{
+    const struct sw_run_config *before = NULL;
+    for (int32_t i = 0; i <= config->keys->later_count; i++) {
+        struct sw_run_config *run =
+            i == 0 ? config->keys->run : config->keys->later[i - 1]->keys->run;
+        const size_t length = strlen(run->directory);
+        const bool inside = strncmp(run->checkpoint_directory, run->directory, length) == 0 &&
+                            run->checkpoint_directory[length] == '/';
+        run->directory = sw_config_join(config, folder, run->stage.name);
+        if (inside)
+            run->checkpoint_directory = sw_config_join(config, run->directory, "checkpoints");
+        if (before != NULL)
+            run->stage.from = before->checkpoint_directory;
+        before = run;
+    }
+}
+
 int64_t sw_run_steps(const struct sw_run_config *run)
 {
     return run->optimizer.total_steps - run->stage.steps_before;
+}
+
+/* ---- The command line ---- */
+
+static bool has_override(const struct node *node, int32_t index)
+{
+    if (node->source->is_override && node->source->index == index)
+        return true;
+    for (const struct node *inside = node->first; inside != NULL; inside = inside->next)
+        if (has_override(inside, index))
+            return true;
+    return false;
+}
+
+/* True if a later one sets the same key. */
+static bool is_replaced(const struct sw_override *overrides, int32_t override_count, int32_t i)
+{
+    const size_t key = strcspn(overrides[i].text, "=") + 1;
+    for (int32_t j = i + 1; j < override_count; j++)
+        if (strncmp(overrides[i].text, overrides[j].text, key) == 0)
+            return true;
+    return false;
+}
+
+void sw_stages_check_override(struct sw_config *c, const struct sw_override *overrides,
+                              int32_t override_count)
+{
+    for (int32_t i = 0; i < override_count && c->keys->stage != NULL; i++) {
+        const char *text = overrides[i].text;
+        const int32_t index = SW_OVERRIDE_INDEX + i;
+        bool taken = has_override(c->keys->stage->root, index);
+        for (int32_t k = 0; k < c->keys->later_count && !taken; k++) {
+            const struct sw_stage_made *made = c->keys->later[k]->keys->stage;
+            taken = made == NULL || has_override(made->root, index);
+        }
+        if (taken || strncmp(text, "stages", 6) == 0 || is_replaced(overrides, override_count, i))
+            continue;
+        struct source *source =
+            sw_config_new_source(c, "--set", sw_config_copy(c, text, strlen(text)), strlen(text));
+        if (source == NULL)
+            return;
+        source->is_override = true;
+        source->index = index;
+        const struct node *at = sw_node_new(c, source, NODE_SCALAR, 1, 1);
+        if (at != NULL)
+            sw_config_warn_at(c, at, "no stage takes it: each says its own",
+                              sw_config_format(c, "set it in a stage: --set stages.%s.%s",
+                                               c->keys->stage->name,
+                                               strncmp(text, "model.", 6) == 0 ? text + 6 : text));
+    }
 }
 
 /* ---- Messages ---- */

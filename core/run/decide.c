@@ -20,6 +20,11 @@ static int64_t find_checkpoint(const struct sw_decide_request *r)
     return step;
 }
 
+static const char *nodes_folder(const struct sw_decide_request *r)
+{
+    return r->nodes_folder != NULL ? r->nodes_folder : r->folder;
+}
+
 static int find_facts(struct sw_decide_request *r, struct sw_error *err)
 {
     struct sw_next_facts *f = &r->facts;
@@ -44,7 +49,7 @@ static void remember(const struct sw_decide_request *r, const struct sw_next *ne
         snprintf(node.node, sizeof node.node, "%s", next->node[i]);
         snprintf(node.job, sizeof node.job, "%s", r->job);
         snprintf(node.reason, sizeof node.reason, "%.500s", next->reason);
-        (void)sw_excluded_add(r->folder, &node, trouble);
+        (void)sw_excluded_add(nodes_folder(r), &node, trouble);
         if (excluded->count < SW_EXCLUDED_NODES)
             excluded->node[excluded->count++] = node;
     }
@@ -80,7 +85,7 @@ int sw_decide(struct sw_decide_request *r, struct sw_next *out, struct sw_exclud
               struct sw_error *trouble, struct sw_error *err)
 {
     *trouble = (struct sw_error){0};
-    if (find_facts(r, err) != 0 || sw_excluded_read(r->folder, excluded, err) != 0)
+    if (find_facts(r, err) != 0 || sw_excluded_read(nodes_folder(r), excluded, err) != 0)
         return -1;
     if (r->after)
         sw_next_after(&r->facts, out);

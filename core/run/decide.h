@@ -10,9 +10,10 @@ struct sw_decide_request {
     /* The caller fills all but attempt, checkpoint_step, word, missing and before; their texts are
      * the caller's. */
     struct sw_next_facts facts;
-    const char *folder;      /* the run's */
-    const char *checkpoints; /* NULL: FOLDER/checkpoints */
-    const char *launcher;    /* the file of what the launcher said; NULL, "": none */
+    const char *folder;       /* the run's, or a stage's */
+    const char *nodes_folder; /* the run's, for the nodes that it does without; NULL: folder */
+    const char *checkpoints;  /* NULL: FOLDER/checkpoints */
+    const char *launcher;     /* the file of what the launcher said; NULL, "": none */
     const char *launcher_before;
     const struct sw_launcher_lines
         *lines;      /* how those two are read; NULL: the ranks' words alone */

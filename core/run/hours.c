@@ -3,6 +3,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/run/metrics_line.h"
+#include "core/run/stages.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -42,6 +43,7 @@ struct allocation {
 };
 
 struct summing {
+    int64_t before; /* steps of the stages before, by which those of this one are counted on */
     struct attempt *attempt;
     struct kept *kept;
     struct allocation *allocation;
@@ -140,6 +142,8 @@ static int take_line(struct summing *s, const char *text, size_t bytes)
 {
     struct sw_metrics_line line;
     sw_metrics_line_parse(text, bytes, &line);
+    line.step += s->before;
+    line.first_step += s->before;
     if (line.kind == SW_METRICS_HEADER)
         return take_header(s, &line);
     if (s->attempts == 0)
@@ -316,12 +320,34 @@ static void sum_up(struct summing *s)
     out->held_mfu = out->held_s > 0 ? useful / out->held_s : 0;
 }
 
+/* The lines of a run's ranks, or those of each stage. */
+static int read_ranks(struct summing *s, const char *folder)
+{
+    char note[256];
+    struct sw_stages *stages = calloc(1, sizeof *stages);
+    if (stages == NULL)
+        return sw_fail(s->err, SW_ENVIRONMENT, "out of memory for the run's time");
+    int status = sw_stages_read(folder, stages, note, s->err);
+    if (status == 0 && stages->count == 0)
+        status = read_lines(s, folder, "metrics.jsonl", take_line);
+    for (int32_t i = 0; status == 0 && i < stages->count; i++) {
+        char *inside = sw_path_join(folder, stages->stage[i].name);
+        s->before = sw_stages_steps(stages, i) - stages->stage[i].first_step;
+        status = inside != NULL
+                     ? read_lines(s, inside, "metrics.jsonl", take_line)
+                     : sw_fail(s->err, SW_ENVIRONMENT, "out of memory for the run's time");
+        free(inside);
+    }
+    free(stages);
+    return status;
+}
+
 int sw_hours_read(const char *folder, const char *job, bool live, struct sw_hours *out,
                   struct sw_error *err)
 {
     struct summing s = {.job = job, .out = out, .err = err};
     *out = (struct sw_hours){0};
-    int status = read_lines(&s, folder, "metrics.jsonl", take_line);
+    int status = read_ranks(&s, folder);
     if (status == 0)
         status = read_lines(&s, folder, "allocations.jsonl", take_allocation);
     while (status == 0 && !live && s.kepts > 0 && s.kept[s.kepts - 1].step > s.saved)

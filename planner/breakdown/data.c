@@ -174,7 +174,7 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
     const struct sw_saved_run saved = {.memory_total = x->memory_total,
                                        .step_seconds = x->c.cost.step_seconds,
                                        .total_steps =
-                                           run->says_steps ? run->optimizer.total_steps : INT64_MAX,
+                                           run->says_steps ? sw_run_steps(run) : INT64_MAX,
                                        .write_limit = run->checkpoint_bandwidth};
     if (sw_checkpoint_price_set(x->programs, &run->cluster, &saved, &x->checkpoint, err) != 0)
         return -1;

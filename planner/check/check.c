@@ -17,6 +17,7 @@
 #include "planner/search/run_cost.h"
 #include "planner/command/format.h"
 #include "planner/search/lacks.h"
+#include "planner/search/stages.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -106,13 +107,16 @@ struct checked {
 };
 
 /* How many meshes there are for it, and how large its model is. */
-static void print_run(const char *path, const struct sw_search *search,
-                      const struct sw_parameter_count *parameters)
+static void print_run(const char *path, const struct sw_run_config *run,
+                      const struct sw_search *search, const struct sw_parameter_count *parameters)
 {
     char text[160];
     const bool serves = search->purpose == SW_FOR_SERVE;
-    printf("%s: ok, a run: %d of %d meshes %s", path, search->feasible, search->count,
-           serves ? "can serve" : "fit");
+    if (run->stage.count > 0)
+        printf("%s: stage %s of a run", path, run->stage.name);
+    else
+        printf("%s: ok, a run", path);
+    printf(": %d of %d meshes %s", search->feasible, search->count, serves ? "can serve" : "fit");
     if (search->keeping < search->feasible)
         printf("; %d miss a latency goal", search->feasible - search->keeping);
     printf("\n");
@@ -130,7 +134,7 @@ static void tell_run(const struct sw_options *options, const char *path,
         sw_annotate(options, "warning", path, 0, 0, warning, NULL);
     else if (warning[0] != '\0')
         fprintf(stderr, "%s: warning: %s\n", path, warning);
-    if (options->messages == NULL)
+    if (options->messages == NULL && run->stage.number <= 1)
         print_links(&run->cluster);
     if (search->purpose == SW_FOR_TRAIN) {
         sw_report_warn_of_time(options, path, run, sw_search_trained_step_s(run, &search->mesh[0]));
@@ -169,10 +173,13 @@ static int check_run(const struct sw_options *options, const char *path,
     (void)sw_search_parameters(run, &out->parameters, NULL);
     out->meshes = search.count;
     out->feasible = search.feasible;
-    if (!sw_search_settles(&search))
+    if (!sw_search_settles(&search)) {
         status = unmet(options, path, run, &search);
-    else if (options->messages == NULL)
-        print_run(path, &search, &out->parameters);
+        if (!sw_annotates(options))
+            sw_stages_tell_unmet(run);
+    }
+    if (status == SW_OK && options->messages == NULL)
+        print_run(path, run, &search, &out->parameters);
     if (status == SW_OK) {
         tell_run(options, path, run, &search);
         status = tell_budgets(options, path, run, &search, out->source);
@@ -284,7 +291,14 @@ static int check_file(const struct sw_options *options, const char *path, struct
     } else if (kind == SW_CONFIG_PLAN) {
         status = check_plan(options, path);
     } else if (kind == SW_CONFIG_RUN) {
+        const int32_t stages = sw_config_stage_count(config);
         status = check_run(options, path, sw_config_run(config), out);
+        for (int32_t i = 1; i < stages; i++) {
+            const int other = check_run(options, path, sw_config_stage(config, i), out);
+            status = other > status ? other : status;
+        }
+        if (stages > 0 && status == SW_OK && options->messages == NULL)
+            printf("%s: ok, a run of %d stage%s\n", path, (int)stages, stages == 1 ? "" : "s");
     } else {
         char text[160] = "";
         if (kind == SW_CONFIG_MODEL &&

@@ -1,5 +1,6 @@
 #include "planner/command/command.h"
 
+#include "core/base/text.h"
 #include "core/plan/data_file.h"
 
 #include <errno.h>
@@ -97,6 +98,72 @@ static void apply_options(const struct sw_options *options, struct sw_run_config
             run->prefer = (enum sw_prefer)i;
 }
 
+struct sw_run_config sw_run_file_stage(const struct sw_options *options,
+                                       const struct sw_run_file *run_file, int32_t i)
+{
+    struct sw_run_config run = *sw_config_stage(run_file->config, run_file->first + i);
+    apply_options(options, &run);
+    return run;
+}
+
+const struct sw_run_config *sw_run_file_before(const struct sw_options *options,
+                                               const struct sw_run_file *run_file,
+                                               struct sw_run_config *before)
+{
+    if (run_file->first == 0)
+        return NULL;
+    *before = sw_run_file_stage(options, run_file, -1);
+    return before;
+}
+
+/* Which stages a command is about. */
+static int take_run(const struct sw_options *options, struct sw_run_file *out, struct sw_error *err)
+{
+    const int32_t stages = sw_config_stage_count(out->config);
+    const char *names[64];
+    out->first = 0;
+    out->count = stages > 0 ? stages : 1;
+    for (int32_t i = 0; options->stage != NULL && i < stages; i++) {
+        names[i] = sw_config_stage(out->config, i)->stage.name;
+        if (strcmp(names[i], options->stage) == 0) {
+            out->first = i;
+            out->count = 1;
+        }
+    }
+    out->run = sw_run_file_stage(options, out, 0);
+    if (options->stage == NULL || (stages > 0 && out->count == 1))
+        return stages == 1 || out->count > 0 ? 0 : -1;
+    const char *near = stages > 0 ? sw_text_nearest(options->stage, names, stages) : NULL;
+    return sw_fail_at(err, SW_BAD_INPUT,
+                      (struct sw_place){.file = sw_command_shown(options->files[0])},
+                      stages == 0    ? "the run has no stages, and --stage names '%.64s'"
+                      : near != NULL ? "no stage '%.64s'; did you mean '%s'?"
+                                     : "no stage '%.64s'; the first is '%s'",
+                      options->stage, near != NULL ? near : names[0]);
+}
+
+/* The folder around the last name of a path. */
+static char *outer(const char *path, bool staged)
+{
+    const char *slash = staged ? strrchr(path, '/') : NULL;
+    return slash != NULL && slash > path ? strndup(path, (size_t)(slash - path)) : strdup(path);
+}
+
+char *sw_run_folder(const struct sw_run_config *run)
+{
+    return outer(run->directory, run->stage.count > 0);
+}
+
+char *sw_run_checkpoints(const struct sw_run_config *run)
+{
+    const size_t length = strlen(run->directory);
+    const bool inside = strncmp(run->checkpoint_directory, run->directory, length) == 0 &&
+                        strcmp(run->checkpoint_directory + length, "/checkpoints") == 0;
+    if (run->stage.count > 0 && inside)
+        return sw_run_folder(run);
+    return outer(run->checkpoint_directory, run->stage.count > 0);
+}
+
 /* True if the file is one that is installed with this program. */
 static bool is_installed(const char *file)
 {
@@ -145,6 +212,11 @@ static int leave_installation(const struct sw_options *options, struct sw_run_fi
     free(here);
     if (file->moved[0] == NULL || file->moved[1] == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory");
+    if (run->stage.count > 0) {
+        sw_config_move_stages(file->config, file->moved[0]);
+        *run = sw_run_file_stage(options, file, 0);
+        return 0;
+    }
     run->directory = file->moved[0];
     if (!run->checkpoint_directory_is_absolute && !is_set(options, "checkpoint.directory"))
         run->checkpoint_directory = file->moved[1];
@@ -165,9 +237,7 @@ bool sw_run_file_try(const struct sw_options *options, struct sw_run_file *out)
         run = sw_config_run(out->config);
     if (run == NULL)
         return false;
-    out->run = *run;
-    apply_options(options, &out->run);
-    return leave_installation(options, out, &ignored) == 0;
+    return take_run(options, out, NULL) == 0 && leave_installation(options, out, &ignored) == 0;
 }
 
 int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_run_file *out)
@@ -194,9 +264,8 @@ int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_
                    (struct sw_place){.file = sw_command_shown(options->files[0])}, "holds no run");
         return sw_command_fail(&err);
     }
-    out->run = *run;
-    apply_options(options, &out->run);
-    if (absolute && leave_installation(options, out, &err) != 0)
+    if (take_run(options, out, &err) != 0 ||
+        (absolute && leave_installation(options, out, &err) != 0))
         return sw_command_fail(&err);
     return SW_OK;
 }

@@ -26,8 +26,10 @@ int sw_command_supervise(int argc, char **argv);
 /* A run file, with the command line's overrides. */
 struct sw_run_file {
     struct sw_config *config; /* owns what run points to */
-    struct sw_run_config run;
-    char *moved[2]; /* directory and checkpoint_directory of an installed run; else NULL */
+    struct sw_run_config run; /* of several stages the first, or the one that --stage names */
+    char *moved[2];       /* directory and checkpoint_directory of an installed run; else NULL */
+    const char *aside;    /* folder in place of the run's; NULL: none */
+    int32_t first, count; /* stages that the command is about; 0, 1 without any */
 };
 /* Reads the only file of the options and shows its notes. absolute: paths become absolute (for
  * files that are written), and the directory of a run in PREFIX/share/shardwright, unless --set or
@@ -38,6 +40,20 @@ int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_
  * sw_run_file_free in any case. */
 bool sw_run_file_try(const struct sw_options *options, struct sw_run_file *out);
 void sw_run_file_free(struct sw_run_file *run_file);
+
+/* The run of stage i of those that the command is about, from 0. */
+struct sw_run_config sw_run_file_stage(const struct sw_options *options,
+                                       const struct sw_run_file *run_file, int32_t i);
+/* The run of the stage before the first that the command is about, in *before. NULL: there is none.
+ */
+const struct sw_run_config *sw_run_file_before(const struct sw_options *options,
+                                               const struct sw_run_file *run_file,
+                                               struct sw_run_config *before);
+/* Folders of the whole run that a stage is of; for a run without stages its own. That of
+ * checkpoints has a folder for each stage; where those have their checkpoints inside their own, it
+ * is the run's. In memory that the caller frees. NULL: no memory. */
+char *sw_run_folder(const struct sw_run_config *run);
+char *sw_run_checkpoints(const struct sw_run_config *run);
 
 /* Whether the data of a run that trains can be meant (sw_data_check). */
 int sw_command_check_data(const struct sw_run_config *run, struct sw_error *err);

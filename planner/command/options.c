@@ -110,6 +110,8 @@ static const struct sw_argument table[] = {
     {"--deadline", NULL, "TIME",
      "when the run must have ended, if it starts now: '36 h', 1-12:00:00, 2026-12-24T08:00",
      INTO(deadline), .bit = SW_OPTION_FRONTIER},
+    {"--stage", NULL, "NAME", "this one of the run's stages alone, default all", INTO(stage),
+     .bit = SW_OPTION_STAGE},
     {"--top", NULL, "N", "list the best N meshes", .least = 1, INTO(top), .bit = SW_OPTION_TOP},
     {"--rejected", NULL, NULL, "list the meshes that do not fit, with reasons", INTO(rejected),
      .bit = SW_OPTION_REJECTED},

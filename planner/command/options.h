@@ -37,7 +37,8 @@ enum sw_option_bit {
     SW_OPTION_LINES = 1 << 26,
     SW_OPTION_NOW = 1 << 27,
     SW_OPTION_FORCE = 1 << 28,
-    SW_OPTION_REPORT = 1 << 30
+    SW_OPTION_REPORT = 1 << 30,
+    SW_OPTION_STAGE = 1 << 9
 };
 
 struct sw_json;
@@ -53,6 +54,7 @@ struct sw_options {
     const char *mesh_dim;              /* NULL: as in the run file */
     const char *output;                /* -o; NULL: "." */
     const char *template_path;
+    const char *stage;                  /* NULL: all stages of the run */
     const char *html;                   /* NULL: no page */
     int32_t collective;                 /* enum sw_collective; -1: as the file tells */
     const char *partition;              /* NULL: not given */

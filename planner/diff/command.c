@@ -60,6 +60,101 @@ static void count_file(struct sw_diff *diff, const struct sw_diff_file *file)
     diff->unmet = diff->unmet || file->unmet;
 }
 
+/* ---- Stages: each is compared as a run of its own ---- */
+
+struct staged {
+    const char *path;                   /* shown */
+    const char *name[2];                /* of the files, old and new; NULL: there is none */
+    const struct sw_diff_side *side[2]; /* as they were read */
+    const struct sw_diff_reading *as;   /* [2] */
+};
+
+static bool has_stage(const struct sw_diff_side *side, const char *stage)
+{
+    for (int32_t i = 0; i < sw_diff_side_stages(side); i++)
+        if (strcmp(sw_config_stage(side->config, i)->stage.name, stage) == 0)
+            return true;
+    return false;
+}
+
+/* Reads a stage of the sides that have it; NULL: the whole of a run that has none. */
+static int read_stage(const struct staged *s, const char *stage, struct sw_diff_file *file)
+{
+    struct sw_diff_side *const out[2] = {&file->before, &file->after};
+    bool has[2];
+    int status = SW_OK;
+    for (int32_t i = 0; i < 2; i++) {
+        struct sw_diff_reading as = s->as[i];
+        as.stage = stage;
+        has[i] = s->name[i] != NULL && (stage != NULL ? has_stage(s->side[i], stage)
+                                                      : sw_diff_side_stages(s->side[i]) == 0);
+        if (has[i])
+            graver(&status, sw_diff_side_read(s->name[i], &as, false, NULL, out[i]));
+    }
+    file->status = !has[0] ? SW_DIFF_ADDED : !has[1] ? SW_DIFF_REMOVED : SW_DIFF_CHANGED;
+    return status;
+}
+
+static int diff_stage(struct sw_diff *diff, const struct staged *s, const char *stage,
+                      const struct sw_diff_conditions *conditions)
+{
+    struct sw_error err = {0};
+    char path[1024];
+    if (stage != NULL)
+        snprintf(path, sizeof path, "%.900s (stage %s)", s->path, stage);
+    else
+        snprintf(path, sizeof path, "%.900s", s->path);
+    struct sw_diff_file *file = add_file(diff, path, &err);
+    if (file == NULL)
+        return sw_command_fail(&err);
+    const int status = read_stage(s, stage, file);
+    if (status != SW_OK)
+        return status;
+    if (sw_diff_file_compare(file, conditions, &err) != 0)
+        return sw_command_fail(&err);
+    count_file(diff, file);
+    if (file->status == SW_DIFF_SAME && file->outcome_count == 0 && !file->unmet)
+        drop_last(diff);
+    return SW_OK;
+}
+
+/* Those of the new run in their order, then those that it lacks. */
+static int diff_stages(struct sw_diff *diff, const struct staged *s,
+                       const struct sw_diff_conditions *conditions)
+{
+    int status = SW_OK;
+    for (int32_t k = 1; k >= 0; k--) {
+        const struct sw_diff_side *side = s->side[k];
+        if (s->name[k] != NULL && sw_diff_side_stages(side) == 0)
+            graver(&status, diff_stage(diff, s, NULL, conditions));
+        for (int32_t i = 0; s->name[k] != NULL && i < sw_diff_side_stages(side); i++) {
+            const char *stage = sw_config_stage(side->config, i)->stage.name;
+            if (k == 1 || s->name[1] == NULL || !has_stage(s->side[1], stage))
+                graver(&status, diff_stage(diff, s, stage, conditions));
+        }
+    }
+    return status;
+}
+
+/* Takes the last file off the list: its stages come instead. */
+static int diff_staged(struct sw_diff *diff, const char *before, const char *after,
+                       const struct sw_diff_reading as[2],
+                       const struct sw_diff_conditions *conditions)
+{
+    struct sw_diff_file *file = diff->file[--diff->count];
+    const struct staged s = {file->path, {before, after}, {&file->before, &file->after}, as};
+    diff->is_directory = true; /* there are several, of which those that changed are shown */
+    const int status = diff_stages(diff, &s, conditions);
+    sw_diff_file_free(file);
+    free(file);
+    return status;
+}
+
+static bool is_staged(const struct sw_diff_file *file)
+{
+    return sw_diff_side_stages(&file->before) + sw_diff_side_stages(&file->after) > 0;
+}
+
 /* Two files. */
 static int diff_files(struct sw_diff *diff, const char *before, const char *after,
                       const struct sw_diff_reading as[2],
@@ -73,6 +168,8 @@ static int diff_files(struct sw_diff *diff, const char *before, const char *afte
     graver(&status, sw_diff_side_read(after, &as[1], false, NULL, &file->after));
     if (status != SW_OK)
         return status;
+    if (is_staged(file))
+        return diff_staged(diff, before, after, as, conditions);
     file->status = SW_DIFF_CHANGED;
     if (sw_diff_file_compare(file, conditions, &err) != 0 || ask_budgets(diff, file, &err) != 0)
         return sw_command_fail(&err);
@@ -125,6 +222,9 @@ static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
         drop_last(diff);
         return SW_OK;
     }
+    if (is_staged(file))
+        return diff_staged(diff, no_old ? NULL : pair->before, no_new ? NULL : pair->after, as,
+                           conditions);
     file->status = no_old ? SW_DIFF_ADDED : no_new ? SW_DIFF_REMOVED : SW_DIFF_CHANGED;
     if (sw_diff_file_compare(file, conditions, &err) != 0 || ask_budgets(diff, file, &err) != 0)
         return sw_command_fail(&err);
@@ -344,7 +444,7 @@ int sw_command_diff(const struct sw_options *options)
     base[0] = is_directory[0] ? strdup(before) : sw_path_folder(before);
     base[1] = is_directory[1] ? strdup(after) : sw_path_folder(after);
     for (int32_t i = 0; i < 2; i++)
-        as[i] = (struct sw_diff_reading){base[i], options->override, options->override_count};
+        as[i] = (struct sw_diff_reading){base[i], options->override, options->override_count, NULL};
     if (options->file_count == 1) /* against itself as it stands */
         as[0].override_count = 0;
     status = is_directory[0] ? diff_directories(&diff, as, &conditions)

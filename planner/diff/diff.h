@@ -49,18 +49,21 @@ struct sw_diff_side {
     struct sw_diff_verdict *verdict; /* sorted by size */
 };
 
-/* How a file is read: the folder that paths are seen from, and what --set changes of a run. All are
- * the caller's. */
+/* How a file is read: the folder that paths are seen from, what --set changes of a run, and which
+ * of its stages is meant. All are the caller's. */
 struct sw_diff_reading {
     const char *base;
     const struct sw_override *override; /* [override_count] */
     int32_t override_count;
+    const char *stage; /* NULL: the first */
 };
 
 /* Reads a run or plan file. *is_other (may be NULL) instead of an error: the file is none.
  * Mistakes are printed unless quiet. Returns an exit code; free with sw_diff_side_free. */
 int sw_diff_side_read(const char *path, const struct sw_diff_reading *as, bool quiet,
                       bool *is_other, struct sw_diff_side *out);
+/* Stages of the run that was read; 0: it is none, or has none. */
+int32_t sw_diff_side_stages(const struct sw_diff_side *side);
 /* Searches or prices it. Errors: SW_BAD_INPUT, SW_ENVIRONMENT. */
 int sw_diff_side_price(struct sw_diff_side *side, struct sw_error *err);
 void sw_diff_side_free(struct sw_diff_side *side);

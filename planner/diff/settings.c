@@ -62,8 +62,8 @@ const char *sw_settings_find(const struct sw_settings *settings, const char *key
 
 static bool is_path(const char *key)
 {
-    static const char *const keys[] = {"run.data.path", "run.init.from", "run.directory",
-                                       "run.checkpoint.directory"};
+    static const char *const keys[] = {"run.data.path", "run.init.from", "run.stage.from",
+                                       "run.directory", "run.checkpoint.directory"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0)
             return true;

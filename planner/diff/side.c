@@ -75,9 +75,12 @@ static int read_plan(struct sw_diff_side *out, struct sw_error *err)
 }
 
 /* As `plan search` reads it. */
-static void suit_run(struct sw_diff_side *out)
+static void suit_run(const struct sw_diff_reading *as, struct sw_diff_side *out)
 {
     out->suited = *sw_config_run(out->config);
+    for (int32_t i = 0; as->stage != NULL && i < sw_config_stage_count(out->config); i++)
+        if (strcmp(sw_config_stage(out->config, i)->stage.name, as->stage) == 0)
+            out->suited = *sw_config_stage(out->config, i);
     out->run = &out->suited;
     (void)sw_run_suit(&out->suited);
 }
@@ -133,13 +136,19 @@ int sw_diff_side_read(const char *path, const struct sw_diff_reading *as, bool q
         out->is_plan = true;
         read_plan(out, &err);
     } else {
-        suit_run(out);
+        suit_run(as, out);
         if (list_run(out->run, &out->settings, &err) == 0)
             list_job(out, &err);
     }
     if (err.status == SW_OK)
         return SW_OK;
     return quiet && err.status == SW_BAD_INPUT ? SW_BAD_INPUT : sw_command_fail(&err);
+}
+
+int32_t sw_diff_side_stages(const struct sw_diff_side *side)
+{
+    const bool is_run = side->config != NULL && sw_config_get_kind(side->config) == SW_CONFIG_RUN;
+    return is_run ? sw_config_stage_count(side->config) : 0;
 }
 
 static int sum_traffic(const struct sw_program *p, struct sw_traffics *out, struct sw_error *err)

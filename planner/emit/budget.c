@@ -22,7 +22,7 @@ static int read_script(const struct sw_run_config *run, const struct sw_emit_pla
     if (script == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the job of a run");
     scripted.cluster.settings = plan->placed.run.cluster.settings;
-    if (sw_script_prepare(script, &scripted, run->name, "", plan, 1, ".", err) == 0)
+    if (sw_script_prepare(script, &scripted, run->name, "", plan, 1, NULL, ".", err) == 0)
         text = sw_script_fill(&scripted, script, err);
     if (text != NULL)
         status = row->forecast->read(text, out, err);

@@ -70,21 +70,38 @@ static char *read_template(const char *path, struct sw_error *err)
     return NULL;
 }
 
-/* Whether a script of it knows what to run: the plan, or the plans of an elastic run, outside of
- * comments. */
-static bool names_plan(const char *template)
+/* True if a template has one of these placeholders outside of comments. */
+static bool names(const char *template, const char *const *words, size_t count)
 {
-    static const char *const names[] = {"{{plan}}", "{{plan_name}}", "{{plan_stem}}"};
     const char *end;
     for (const char *line = template; *line != '\0'; line = *end == '\0' ? end : end + 1) {
         end = line + strcspn(line, "\n");
         if (line[strspn(line, " \t")] == '#')
             continue;
-        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-            if (memmem(line, (size_t)(end - line), names[i], strlen(names[i])) != NULL)
+        for (size_t i = 0; i < count; i++)
+            if (memmem(line, (size_t)(end - line), words[i], strlen(words[i])) != NULL)
                 return true;
     }
     return false;
+}
+
+/* Fails where a script of the template would not know what to run: the plan, the plans of an
+ * elastic run, or the stages of one that has several. */
+static int check_template(const char *path, const char *template, bool staged, struct sw_error *err)
+{
+    static const char *const plans[] = {"{{plan}}", "{{plan_name}}", "{{plan_stem}}"},
+                             *const stages[] = {"{{stages}}"};
+    if (!names(template, plans, sizeof plans / sizeof plans[0]))
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, 1, 1},
+                          "the template names no plan, so its job would run nothing of this one; "
+                          "write {{plan}} where the runner or 'plan supervise' gets it, as "
+                          "templates/ has it");
+    if (staged && !names(template, stages, 1))
+        return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, 1, 1},
+                          "the template names no stages, so its job would train the first of the "
+                          "run alone; write '--stages {{stages}} --next {{next}}' behind 'plan "
+                          "supervise', as templates/slurm.sbatch has it");
+    return 0;
 }
 
 static char *script_text(const struct sw_options *options, const struct sw_run_config *run,
@@ -98,10 +115,8 @@ static char *script_text(const struct sw_options *options, const struct sw_run_c
     if (template == NULL)
         return NULL;
     char *text = sw_template_fill(options->template_path, template, script->value, dialect, err);
-    if (text != NULL && !names_plan(template)) {
-        sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){options->template_path, 1, 1},
-                   "the template names no plan, so its job would run nothing of this one; write "
-                   "{{plan}} where the runner or 'plan supervise' gets it, as templates/ has it");
+    const bool staged = script->value[SW_PLACEHOLDER_STAGES].value != NULL;
+    if (text != NULL && check_template(options->template_path, template, staged, err) != 0) {
         free(text);
         text = NULL;
     }
@@ -158,9 +173,11 @@ static void note_checkout(const char *path, const struct sw_run_config *run)
         return;
     *slash = '\0';
     snprintf(by_default, sizeof by_default, "%s/runs/%.250s", folder, run->name);
-    char actual[PATH_MAX];
-    if (realpath(run->directory, actual) == NULL || strcmp(actual, by_default) != 0 ||
-        !find_checkout(actual, checkout))
+    char actual[PATH_MAX], *whole = sw_run_folder(run);
+    const bool usual = whole != NULL && realpath(whole, actual) != NULL &&
+                       strcmp(actual, by_default) == 0 && find_checkout(actual, checkout);
+    free(whole);
+    if (!usual)
         return;
     fprintf(stderr,
             "%s: note: the run writes its logs and checkpoints to %s, inside the git checkout %s; "
@@ -168,17 +185,13 @@ static void note_checkout(const char *path, const struct sw_run_config *run)
             path, actual, checkout);
 }
 
+/* Of a stage, or a run without stages. */
 static void warn(const struct sw_options *options, const struct sw_run_config *run,
                  const struct sw_emit_plan *plan, int32_t count)
 {
     char warning[192], mesh[64];
     const char *path = sw_command_shown(options->files[0]);
     const bool trains = run->job.type == SW_JOB_TRAIN;
-    if (trains) {
-        sw_report_warn_of_time(options, options->files[0], run, plan[count - 1].trained_step_s);
-        sw_emit_warn_of_short_limit(options, options->files[0], run,
-                                    sw_emit_signal_lead_s(plan, count));
-    }
     for (int32_t i = 0; i < count && trains; i++) {
         struct sw_run_config part = sw_run_on_nodes(run, plan[i].nodes);
         struct sw_advice advice;
@@ -194,8 +207,6 @@ static void warn(const struct sw_options *options, const struct sw_run_config *r
                     sw_mesh_format(&plan[i].candidate.decision.mesh, mesh, sizeof mesh), warning);
     sw_report_warn_of_lacks(options, run, false);
     sw_site_advise(options, run, &plan[count - 1].candidate, NULL);
-    sw_report_note_device(options->files[0], run);
-    note_checkout(options->files[0], run);
 }
 
 /* A job without a limit of its own gets its partition's, which may be minutes or weeks. */
@@ -231,57 +242,111 @@ static int make_output_folder(const struct sw_run_config *run, const struct sw_s
     return status;
 }
 
+/* A run on its way into files. */
+struct emitting {
+    const struct sw_options *options;
+    const char *directory;
+    struct sw_emit_stage *stage; /* [count] */
+    int32_t count;
+    struct sw_emit_job *job; /* [job_count] */
+    int32_t job_count;
+    FILE *said;
+    char plan[PATH_MAX], log[SW_LOG_BYTES], time[SW_TIME_BYTES]; /* of the first job */
+};
+
+static void write_plan_json(struct sw_json *j, const struct emitting *e, int32_t stage, int32_t i)
+{
+    const struct sw_run_config *run = &e->stage[stage].run;
+    const struct sw_emit_plan *plan = &e->stage[stage].plan[i];
+    const struct sw_candidate *c = &plan->candidate;
+    char name[NAME_MAX], file[PATH_MAX + NAME_MAX], text[64];
+    (void)sw_script_plan_name(run, plan->nodes, name, NULL); /* it was written by that name */
+    snprintf(file, sizeof file, "%s/%s", e->directory, name);
+    sw_json_object(j, NULL);
+    sw_json_text(j, "path", file);
+    sw_stages_write_stage(j, run, stage > 0 ? &e->stage[stage - 1].run : NULL);
+    sw_json_integer(j, "nodes", plan->nodes);
+    snprintf(text, sizeof text, "%016" PRIx64, plan->digest);
+    sw_json_text(j, "digest", text);
+    sw_json_text(j, "mesh_dim", sw_mesh_format(&c->decision.mesh, text, sizeof text));
+    sw_json_integer(j, "memory", c->memory.total);
+    sw_json_integer(j, "limit", c->memory.limit);
+    sw_json_number(j, run->job.type == SW_JOB_TRAIN ? "step_seconds" : "token_seconds",
+                   c->cost.step_seconds);
+    sw_json_end(j);
+}
+
+/* Prices of all stages; the caller frees them. NULL: no memory. */
+static struct sw_stage_price *price_all(const struct emitting *e)
+{
+    struct sw_stage_price *price = calloc((size_t)e->count, sizeof *price);
+    for (int32_t i = 0; price != NULL && i < e->count; i++) {
+        const struct sw_emit_stage *s = &e->stage[i];
+        sw_stage_price_make(&s->run, &s->plan[s->count - 1].candidate, &price[i]);
+    }
+    return price;
+}
+
 /* The same for scripts: what was written, and how it is started. */
-static void print_json(const struct sw_run_config *run, const struct sw_script *script,
-                       const struct sw_emit_plan *plan, int32_t count, const char *directory,
-                       const char *path)
+static void print_json(const struct emitting *e, const char *path)
 {
     struct sw_json json = {.out = stdout, .style = SW_JSON_TABS}, *j = &json;
-    char name[NAME_MAX], file[PATH_MAX + NAME_MAX], text[64];
-    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
+    const struct sw_run_config *run = &e->stage[0].run;
+    char file[2 * PATH_MAX];
     sw_json_object(j, NULL);
     sw_json_text(j, "schema", "shardwright.emit/1");
     sw_json_text(j, "run", run->name);
     sw_json_text(j, "script", path);
-    sw_json_text(j, "starter", row->starter);
-    sw_json_text(j, "time", script->value[SW_PLACEHOLDER_TIME_LIMIT].value);
+    sw_json_text(j, "starter", sw_scheduler_of(&run->cluster)->starter);
+    sw_json_text(j, "time", e->time[0] != '\0' ? e->time : NULL);
     sw_json_array(j, "plans");
-    for (int32_t i = 0; i < count; i++) {
-        const struct sw_candidate *c = &plan[i].candidate;
-        (void)sw_script_plan_name(run, plan[i].nodes, name, NULL); /* it was written by that name */
-        snprintf(file, sizeof file, "%s/%s", directory, name);
-        sw_json_object(j, NULL);
-        sw_json_text(j, "path", file);
-        sw_json_integer(j, "nodes", plan[i].nodes);
-        snprintf(text, sizeof text, "%016" PRIx64, plan[i].digest);
-        sw_json_text(j, "digest", text);
-        sw_json_text(j, "mesh_dim", sw_mesh_format(&c->decision.mesh, text, sizeof text));
-        sw_json_integer(j, "memory", c->memory.total);
-        sw_json_integer(j, "limit", c->memory.limit);
-        sw_json_number(j, run->job.type == SW_JOB_TRAIN ? "step_seconds" : "token_seconds",
-                       c->cost.step_seconds);
-        sw_json_end(j);
-    }
+    for (int32_t s = 0; s < e->count; s++)
+        for (int32_t i = 0; i < e->stage[s].count; i++)
+            write_plan_json(j, e, s, i);
     sw_json_end(j);
+    if (run->stage.count > 0) {
+        struct sw_stage_price *price = price_all(e);
+        sw_json_array(j, "scripts");
+        for (int32_t i = 0; i < e->job_count; i++) {
+            snprintf(file, sizeof file, "%s/%s", e->directory, e->job[i].script);
+            sw_json_text(j, NULL, file);
+        }
+        sw_json_end(j);
+        if (price != NULL)
+            sw_stages_write_totals(j, "totals", price, e->count);
+        free(price);
+    }
     sw_json_end(j);
     putchar('\n');
 }
 
-static int emit(const struct sw_options *options, const struct sw_run_config *run,
-                const struct sw_emit_plan *plan, int32_t count, FILE *said, struct sw_emitted *out,
-                struct sw_error *err)
+static int write_stages(const struct emitting *e, const struct sw_emit_job *job,
+                        struct sw_error *err)
+{
+    for (int32_t i = job->first; i < job->first + job->count; i++)
+        if (write_plans(&e->stage[i].run, e->stage[i].plan, e->stage[i].count, e->directory,
+                        e->said, err) != 0)
+            return -1;
+    return 0;
+}
+
+/* Plans and script of one job. */
+static int emit_job(struct emitting *e, const struct sw_emit_job *job, struct sw_error *err)
 {
     int status = -1;
-    const char *directory = options->output == NULL ? "." : options->output;
-    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
-    const struct sw_emit_plan *most = &plan[count - 1]; /* on all of the nodes */
-    char script_name[NAME_MAX], *text = NULL;
+    const struct sw_emit_stage *first = &e->stage[job->first];
+    const struct sw_emit_plan *most = &first->plan[first->count - 1]; /* on all of the nodes */
+    const char *path = e->options->files[0];
+    char *text = NULL, *folder = NULL, *checkpoints = NULL;
     struct sw_script *script = calloc(1, sizeof *script);
-    struct sw_run_config *scripted = malloc(sizeof *scripted);
-    if (script == NULL || scripted == NULL) {
+    struct sw_run_config *run = malloc(sizeof *run), *scripted = malloc(sizeof *scripted);
+    if (script == NULL || scripted == NULL || run == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
         goto out;
     }
+    if (sw_emit_job_run(e->stage, job, run, &folder, &checkpoints, err) != 0)
+        goto out;
+    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
     *scripted = *run;
     /* what a container mounts must be there */
     if (row->has_container(run) && sw_file_make_folder(run->checkpoint_directory, err) != 0)
@@ -289,44 +354,131 @@ static int emit(const struct sw_options *options, const struct sw_run_config *ru
     /* the settings that the plan's mesh wants; which nodes an elastic run may have, it says itself
      */
     scripted->cluster.settings = most->placed.run.cluster.settings;
-    if (sw_script_prepare(script, scripted, options->files[0],
-                          options->commit != NULL ? options->commit : "", plan, count, directory,
-                          err) != 0)
+    if (sw_script_prepare(script, scripted, path,
+                          e->options->commit != NULL ? e->options->commit : "", first->plan,
+                          first->count, job, e->directory, err) != 0)
         goto out;
-    text = script_text(options, scripted, script, err);
+    text = script_text(e->options, scripted, script, err);
     if (text == NULL || make_output_folder(run, script, err) != 0 ||
-        sw_job_guard(run->directory, script->plan, most->digest, err) != 0)
+        sw_job_guard(folder, script->plan, sw_emit_digest(e->stage, e->count), err) != 0)
         goto out;
-    snprintf(script_name, sizeof script_name, "%s.%s", run->name, row->suffix);
-    if (write_plans(run, plan, count, directory, said, err) != 0 ||
-        write_file(directory, script_name, text, strlen(text), 0777, err) != 0)
+    if (write_stages(e, job, err) != 0 ||
+        write_file(e->directory, job->script, text, strlen(text), 0777, err) != 0)
         goto out;
     if (row->queue != NULL)
-        tell_time(options->files[0], run, script, said);
-    tell(said, "wrote %s/%s\n", directory, script_name);
+        tell_time(path, run, script, e->said);
+    tell(e->said, "wrote %s/%s\n", e->directory, job->script);
     if (most->placed.placement.why[0] != '\0')
-        tell(said, "%s\n", most->placed.placement.why);
-    if (out != NULL) {
-        *out = (struct sw_emitted){.digest = most->digest, .candidate = most->candidate};
-        snprintf(out->plan, sizeof out->plan, "%s", script->plan);
-        snprintf(out->log, sizeof out->log, "%s", script->log);
-    } else {
-        snprintf(script->plan, sizeof script->plan, "%s/%s", directory, script_name);
-        if (said == NULL) {
-            print_json(run, script, plan, count, directory, script->plan);
-        } else {
-            tell(said, "start it with: %s ", row->starter);
-            sw_template_write_word(said, script->plan);
-            tell(said, "\n");
-        }
+        tell(e->said, "%s\n", most->placed.placement.why);
+    if (job->first == 0) {
+        const char *time = script->value[SW_PLACEHOLDER_TIME_LIMIT].value;
+        memcpy(e->plan, script->plan, sizeof e->plan);
+        snprintf(e->log, sizeof e->log, "%s", script->log);
+        snprintf(e->time, sizeof e->time, "%s", time != NULL ? time : "");
     }
-    warn(options, run, plan, count);
     status = 0;
 out:
     sw_script_free(script);
     free(scripted);
+    free(run);
     free(text);
+    free(folder);
+    free(checkpoints);
     return status;
+}
+
+/* The script that starts the run: that of the first job, or the one that starts those of stages. */
+static int emit_driver(const struct emitting *e, char name[NAME_MAX], struct sw_error *err)
+{
+    const struct sw_run_config *run = &e->stage[0].run;
+    const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
+    size_t bytes = 0;
+    snprintf(name, NAME_MAX, "%s", e->job[0].script);
+    if (run->stage.count == 0 || row->allocation != NULL)
+        return 0;
+    if (snprintf(name, NAME_MAX, "%s.%s", run->name, row->suffix) >= NAME_MAX)
+        return sw_fail(err, SW_ENVIRONMENT, "the path of the script is too long");
+    char *text = sw_emit_driver(e->stage, e->count, &bytes);
+    const int status = text != NULL
+                           ? write_file(e->directory, name, text, bytes, 0777, err)
+                           : sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
+    free(text);
+    if (status == 0)
+        tell(e->said, "wrote %s/%s\n", e->directory, name);
+    return status;
+}
+
+/* Of a run with stages. */
+static void tell_stages(const struct emitting *e)
+{
+    struct sw_stage_price *price = e->said != NULL ? price_all(e) : NULL;
+    for (int32_t i = 1; price != NULL && i < e->count; i++)
+        sw_stages_tell_link(e->said, &e->stage[i].run, &e->stage[i - 1].run);
+    if (price != NULL && e->stage[0].run.stage.count > 0)
+        sw_stages_tell_totals(e->said, e->stage[0].run.name, price, e->count);
+    free(price);
+}
+
+/* The limit of each job, whose run has the steps of all its stages; what each stage leaves on the
+ * table, and lacks. */
+static void warn_of_all(const struct emitting *e)
+{
+    const char *path = e->options->files[0];
+    for (int32_t i = 0; i < e->job_count && e->stage[0].run.job.type == SW_JOB_TRAIN; i++) {
+        const struct sw_emit_job *job = &e->job[i];
+        struct sw_run_config run;
+        char *folder, *checkpoints;
+        if (sw_emit_job_run(e->stage, job, &run, &folder, &checkpoints, NULL) == 0) {
+            sw_report_warn_of_time(e->options, path, &run, job->step_seconds);
+            sw_emit_warn_of_short_limit(e->options, path, &run, job->lead_seconds);
+        }
+        free(folder);
+        free(checkpoints);
+    }
+    for (int32_t i = 0; i < e->count; i++)
+        warn(e->options, &e->stage[i].run, e->stage[i].plan, e->stage[i].count);
+    sw_report_note_device(path, &e->stage[0].run);
+    note_checkout(path, &e->stage[0].run);
+}
+
+static int emit(struct emitting *e, struct sw_emitted *out, struct sw_error *err)
+{
+    const struct sw_emit_stage *first = &e->stage[0];
+    const struct sw_scheduler *row = sw_scheduler_of(&first->run.cluster);
+    char name[NAME_MAX], path[2 * PATH_MAX];
+    if (sw_emit_jobs_make(e->stage, e->count, e->directory, &e->job, &e->job_count, err) != 0)
+        return -1;
+    for (int32_t i = 0; i < e->job_count; i++)
+        if (emit_job(e, &e->job[i], err) != 0)
+            return -1;
+    if (emit_driver(e, name, err) != 0 || sw_emit_stages_record(e->stage, e->count, err) != 0)
+        return -1;
+    tell_stages(e);
+    if (out != NULL) {
+        const struct sw_emit_plan *most = &first->plan[first->count - 1];
+        *out = (struct sw_emitted){.digest = most->digest,
+                                   .run_digest = sw_emit_digest(e->stage, e->count),
+                                   .candidate = most->candidate};
+        out->says_steps = true;
+        for (int32_t i = 0; i < e->job_count; i++) {
+            out->steps += e->job[i].steps;
+            out->run_seconds += (double)e->job[i].steps * e->job[i].step_seconds;
+            out->says_steps = out->says_steps && e->job[i].says_steps;
+        }
+        snprintf(out->plan, sizeof out->plan, "%s", e->plan);
+        snprintf(out->log, sizeof out->log, "%s", e->log);
+    } else {
+        snprintf(path, sizeof path, "%s/%s", e->directory, name);
+        if (e->said == NULL) {
+            print_json(e, path);
+        } else {
+            tell(e->said, "start it with: %s ", row->starter);
+            sw_template_write_word(e->said, path);
+            tell(e->said, "\n");
+        }
+    }
+    warn_of_all(e);
+    return 0;
 }
 
 /* What -o names is a folder, or nothing yet. */
@@ -342,23 +494,43 @@ static int check_folder(const char *path, struct sw_error *err)
 int sw_emit(const struct sw_options *options, const struct sw_run_file *run_file, FILE *said,
             struct sw_emitted *out)
 {
-    const char *directory = options->output == NULL ? "." : options->output;
+    struct emitting e = {.options = options,
+                         .directory = options->output == NULL ? "." : options->output,
+                         .count = run_file->count,
+                         .said = said};
     struct sw_error err = {0};
-    int32_t count = 0;
-    if (check_folder(directory, &err) != 0)
+    if (check_folder(e.directory, &err) != 0)
         return sw_command_fail(&err);
-    struct sw_emit_plan *plan = calloc(SW_EMIT_PLANS, sizeof *plan);
-    if (plan == NULL) {
+    e.stage = calloc((size_t)e.count, sizeof *e.stage);
+    if (e.stage == NULL) {
         sw_fail(&err, SW_ENVIRONMENT, "out of memory for the plans");
         return sw_command_fail(&err);
     }
-    int status = sw_command_check_data(&run_file->run, &err) == 0 ? SW_OK : sw_command_fail(&err);
-    if (status == SW_OK)
-        status = sw_emit_plans(&run_file->run, directory, plan, &count);
-    if (status == SW_OK && emit(options, &run_file->run, plan, count, said, out, &err) != 0)
+    int status = SW_OK;
+    for (int32_t i = 0; i < e.count && status == SW_OK; i++) {
+        struct sw_emit_stage *s = &e.stage[i];
+        s->run = i == 0 ? run_file->run : sw_run_file_stage(options, run_file, i);
+        if (run_file->aside != NULL) {
+            snprintf(s->aside, sizeof s->aside, "%s%s%s", run_file->aside,
+                     s->run.stage.count > 0 ? "/" : "",
+                     s->run.stage.count > 0 ? s->run.stage.name : "");
+            s->run.directory = s->aside;
+        }
+        status = (i == 0 || sw_frontier_settle(options->files[0], &s->run, &err) == 0) &&
+                         sw_command_check_data(&s->run, &err) == 0
+                     ? SW_OK
+                     : sw_command_fail(&err);
+        if (status == SW_OK)
+            status = sw_emit_plans(&s->run, e.directory, s->plan, &s->count);
+        if (status != SW_OK)
+            sw_stages_tell_unmet(&s->run);
+    }
+    if (status == SW_OK && emit(&e, out, &err) != 0)
         status = sw_command_fail(&err);
-    sw_emit_plans_free(plan, count);
-    free(plan);
+    for (int32_t i = 0; i < e.count; i++)
+        sw_emit_plans_free(e.stage[i].plan, e.stage[i].count);
+    sw_emit_jobs_free(e.job, e.job_count);
+    free(e.stage);
     return status;
 }
 

@@ -69,7 +69,7 @@ static int make_programs(const struct sw_run_config *run, struct sw_emit_plan *p
     c->memory.arena = (*programs)->arena_bytes;
     const struct sw_saved_run saved = {.memory_total = c->memory.total,
                                        .step_seconds = c->cost.step_seconds,
-                                       .total_steps = run->optimizer.total_steps,
+                                       .total_steps = sw_run_steps(run),
                                        .write_limit = run->checkpoint_bandwidth};
     struct sw_run_cost cost;
     if (sw_checkpoint_price_set(*programs, &run->cluster, &saved, &plan->checkpoint, err) != 0 ||

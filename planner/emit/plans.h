@@ -20,6 +20,14 @@ struct sw_emit_plan {
     uint64_t digest;
 };
 
+/* A stage of a run, or all of one without stages, with its plans. */
+struct sw_emit_stage {
+    struct sw_run_config run;
+    struct sw_emit_plan plan[SW_EMIT_PLANS];
+    int32_t count;             /* of the plans, that for the most nodes last */
+    char aside[PATH_MAX + 80]; /* the run's folder, where another stands for it */
+};
+
 /* Searches, chooses and writes the plan of run->nodes_least .. nodes_most nodes to memory, in that
  * order; directory: of the plan files. Returns an exit code; what is wrong was printed. Free the
  * texts with sw_emit_plans_free, also after an error. */

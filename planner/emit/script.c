@@ -32,9 +32,11 @@ int sw_script_plan_name(const struct sw_run_config *run, int32_t nodes, char out
                         struct sw_error *err)
 {
     char number[16] = "";
+    const bool staged = run->stage.count > 0;
     if (run->nodes_least < run->nodes_most)
         snprintf(number, sizeof number, ".%d", (int)nodes);
-    if (snprintf(out, NAME_MAX, "%s%s.plan.yaml", run->name, number) >= NAME_MAX)
+    if (snprintf(out, NAME_MAX, "%s%s%s%s.plan.yaml", run->name, staged ? "." : "",
+                 staged ? run->stage.name : "", number) >= NAME_MAX)
         return sw_fail(err, SW_ENVIRONMENT, "the path of the plan is too long");
     return 0;
 }
@@ -49,7 +51,9 @@ static int prepare_paths(struct sw_script *s, const struct sw_run_config *run, i
     if (sw_script_plan_name(run, nodes, s->plan_name, err) != 0)
         return -1;
     if (snprintf(s->plan, sizeof s->plan, "%s/%s", absolute, s->plan_name) >= (int)sizeof s->plan ||
-        snprintf(s->stem, sizeof s->stem, "%s/%s", absolute, run->name) >= (int)sizeof s->stem)
+        snprintf(s->stem, sizeof s->stem, "%s/%s%s%s", absolute, run->name,
+                 run->stage.count > 0 ? "." : "",
+                 run->stage.count > 0 ? run->stage.name : "") >= (int)sizeof s->stem)
         return sw_fail(err, SW_ENVIRONMENT, "the path of the plan is too long");
     if (find_programs(s, err) != 0)
         return -1;
@@ -139,17 +143,18 @@ static int fill_rows(struct sw_script *s, const struct sw_script_request *reques
 
 int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, const char *run_path,
                       const char *commit, const struct sw_emit_plan *plan, int32_t count,
-                      const char *directory, struct sw_error *err)
+                      const struct sw_emit_job *job, const char *directory, struct sw_error *err)
 {
     const struct sw_emit_plan *most = &plan[count - 1]; /* on all of the nodes */
     const struct sw_candidate *c = &most->candidate;
     const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
-    struct sw_script_request request = {.run = run,
-                                        .step_seconds = most->trained_step_s,
-                                        .lead_seconds = sw_emit_signal_lead_s(plan, count),
-                                        .plan = s->plan,
-                                        .runner = s->runner,
-                                        .placement = &most->placed.placement};
+    struct sw_script_request request = {
+        .run = run,
+        .step_seconds = job != NULL ? job->step_seconds : most->trained_step_s,
+        .lead_seconds = job != NULL ? job->lead_seconds : sw_emit_signal_lead_s(plan, count),
+        .plan = s->plan,
+        .runner = s->runner,
+        .placement = &most->placed.placement};
     if (make_values(s, err) != 0 || prepare_paths(s, run, most->nodes, directory, err) != 0)
         return -1;
     snprintf(s->version, sizeof s->version, "%s", sw_version());
@@ -172,7 +177,8 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
     s->value[SW_PLACEHOLDER_MEMORY_LIMIT].value = s->limit;
     s->value[SW_PLACEHOLDER_STEP_SECONDS].value = s->seconds;
     if (run->says_steps)
-        sw_report_run(run, c->cost.step_seconds, s->run_time, sizeof s->run_time);
+        sw_report_run(run, job != NULL ? job->mean_step_s : c->cost.step_seconds, s->run_time,
+                      sizeof s->run_time);
     else
         snprintf(s->run_time, sizeof s->run_time, "the run does not say how many steps it takes");
     s->value[SW_PLACEHOLDER_RUN_TIME].value = s->run_time;
@@ -185,6 +191,8 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
     s->value[SW_PLACEHOLDER_RANKS].value = s->ranks;
     s->value[SW_PLACEHOLDER_RANKS_PER_NODE].value = s->per_node;
     prepare_life(s, run, plan, count);
+    s->value[SW_PLACEHOLDER_STAGES].value = job != NULL ? job->stages : NULL;
+    s->value[SW_PLACEHOLDER_NEXT].value = job != NULL ? job->next : NULL;
     if (prepare_job(s, run, err) != 0)
         return -1;
     if (row->queue != NULL)

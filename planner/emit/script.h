@@ -4,6 +4,7 @@
 
 #include "planner/search/report.h"
 #include "planner/emit/plans.h"
+#include "planner/emit/stages.h"
 #include "planner/command/format.h"
 #include "planner/command/template.h"
 #include "planner/scheduler/scheduler.h"
@@ -31,6 +32,10 @@
     X(DIGESTS, "digests", TEXT,                                                                    \
       "digest of the plan for each number of nodes: `NODES:DIGEST`, with commas")                  \
     X(ELASTIC, "elastic", TEXT, "`yes` where `nodes` of the run is a range; else not set")         \
+    X(STAGES, "stages", TEXT,                                                                      \
+      "stages of the run that the job trains: `NAME/STEPS/DIGESTS` with blanks between them")      \
+    X(NEXT, "next", TEXT,                                                                          \
+      "absolute path of the script of the next stages, which run on another number of nodes")      \
     X(RUNNER, "runner", TEXT, "absolute path of `runner`, beside this `plan`")                     \
     X(SUPERVISOR, "supervisor", TEXT, "absolute path of this `plan`, for `plan supervise`")        \
     X(DIRECTORY, "directory", TEXT, "folder for metrics and logs")                                 \
@@ -80,12 +85,12 @@ struct sw_script {
     struct sw_template_value *value;
 };
 
-/* Fills s, zeroed before, for these plans of the run, that on the most nodes last. commit: of this
- * program, "" where it is not known; directory: where the plans are, which exists. Errors: paths.
- */
+/* Fills s, zeroed before, for these plans of the run, that on the most nodes last, and the job that
+ * the script is of (NULL: of this plan alone). commit: of this program, "" where it is not known;
+ * directory: where the plans are, which exists. Errors: paths. */
 int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, const char *run_path,
                       const char *commit, const struct sw_emit_plan *plan, int32_t count,
-                      const char *directory, struct sw_error *err);
+                      const struct sw_emit_job *job, const char *directory, struct sw_error *err);
 /* The name of a plan file, which says the number of nodes where the run has several plans. */
 int sw_script_plan_name(const struct sw_run_config *run, int32_t nodes, char out[NAME_MAX],
                         struct sw_error *err);

@@ -6,6 +6,7 @@
 #include "planner/html/html.h"
 #include "planner/search/frontier.h"
 #include "planner/search/purpose.h"
+#include "planner/search/stages.h"
 
 #include "planner/command/format.h"
 
@@ -192,28 +193,72 @@ static int explain(const struct sw_options *options, const struct sw_run_config 
     return purposes[purpose].explain(options, run, search, err);
 }
 
+/* Of a run or one of its stages. Returns an exit code. */
+static int explain_one(const struct sw_options *options, const struct sw_run_config *given,
+                       const struct sw_run_config *before)
+{
+    struct sw_run_config settled = *given;
+    const struct sw_run_config *run = &settled;
+    struct sw_search search = {0};
+    struct sw_error err = {0};
+    const enum sw_purpose purpose = sw_search_purpose(options, run);
+    int status = SW_OK;
+    if (!options->json && !options->program && options->html == NULL)
+        sw_stages_tell_head(stdout, run, before);
+    if (check_purpose(options, purpose, &err) != 0 ||
+        (purpose == SW_FOR_TRAIN && sw_frontier_settle(options->files[0], &settled, &err) != 0) ||
+        sw_search_run(run, purpose, SW_EVERY_ROW, &search, &err) != 0 ||
+        (is_told(&search) && explain(options, run, purpose, &search, &err) != 0)) {
+        status = sw_command_fail(&err);
+    } else if (!sw_search_settles(&search)) {
+        fflush(stdout);
+        status = sw_report_unmet(run, &search);
+        sw_stages_tell_unmet(run);
+    }
+    sw_search_free(&search);
+    return status;
+}
+
+/* Every stage; as JSON, a list of objects. Returns the exit code of the first that fails. */
+static int explain_stages(const struct sw_options *options, const struct sw_run_file *run_file)
+{
+    struct sw_run_config run, before;
+    int status = SW_OK;
+    if (options->json)
+        printf("{\n\t\"schema\": \"shardwright.explain.stages/1\",\n\t\"run\": \"%s\",\n"
+               "\t\"stages\": [\n",
+               run_file->run.name); /* a name has letters that need no escape */
+    for (int32_t i = 0; i < run_file->count && (status == SW_OK || status == SW_UNMET); i++) {
+        if (options->json && i > 0)
+            printf(",\n");
+        run = sw_run_file_stage(options, run_file, i);
+        const int one = explain_one(options, &run, i > 0 ? &before : NULL);
+        status = status == SW_OK || one > status ? one : status;
+        before = run;
+    }
+    if (options->json)
+        printf("]\n}\n");
+    return status;
+}
+
 int sw_command_explain(const struct sw_options *options)
 {
     struct sw_run_file run_file;
-    struct sw_search search = {0};
     struct sw_error err = {0};
     if (check_options(options, &err) != 0)
         return sw_command_fail(&err);
     int status = sw_run_file_open(options, false, &run_file);
-    if (status != SW_OK)
-        goto out;
-    const struct sw_run_config *run = &run_file.run;
-    const enum sw_purpose purpose = sw_search_purpose(options, run);
-    if (check_purpose(options, purpose, &err) != 0 ||
-        (purpose == SW_FOR_TRAIN &&
-         sw_frontier_settle(options->files[0], &run_file.run, &err) != 0) ||
-        sw_search_run(run, purpose, SW_EVERY_ROW, &search, &err) != 0 ||
-        (is_told(&search) && explain(options, run, purpose, &search, &err) != 0))
+    if (status == SW_OK && run_file.count > 1 && (options->program || options->html != NULL)) {
+        sw_fail(&err, SW_BAD_INPUT, "%s shows one stage of the run; name it, as in --stage %s",
+                options->program ? "--program" : "--html", run_file.run.stage.name);
         status = sw_command_fail(&err);
-    else if (!sw_search_settles(&search))
-        status = sw_report_unmet(run, &search);
-out:
-    sw_search_free(&search);
+    } else if (status == SW_OK && run_file.count > 1) {
+        status = explain_stages(options, &run_file);
+    } else if (status == SW_OK) {
+        struct sw_run_config before;
+        status =
+            explain_one(options, &run_file.run, sw_run_file_before(options, &run_file, &before));
+    }
     sw_run_file_free(&run_file);
     return status;
 }

@@ -331,6 +331,8 @@ void sw_explain_print_json(FILE *out, const struct sw_explain *x, bool rejected)
     sw_json_object(j, NULL);
     sw_json_text(j, "schema", "shardwright.explain/1");
     sw_json_text(j, "run", x->run->name);
+    if (x->run->stage.count > 0)
+        sw_json_text(j, "stage", x->run->stage.name);
     sw_json_number(j, "accelerators", sw_mesh_rank_count(&x->c.decision.mesh));
     sw_run_parameters_write_json(j, x->run);
     sw_candidate_write_json(j, "mesh", &x->program->layer_values, &x->c);

@@ -505,7 +505,7 @@ static void judge(const struct sw_statuses *all, struct sw_run_status *s)
         s->state = current && grows(s) ? SW_RUN_RUNNING : SW_RUN_UNKNOWN;
         if (s->state == SW_RUN_UNKNOWN)
             say_of(s, "", "%s does not say whether its job still runs", s->scheduler->title);
-    } else if (!s->is_queued && current && lock_is_held(s->folder)) {
+    } else if (!s->is_queued && current && lock_is_held(s->inner)) {
         s->state = SW_RUN_RUNNING;
     } else if (current) {
         judge_lost(s);
@@ -530,13 +530,42 @@ static void judge_speed(struct sw_run_status *s)
 {
     const struct sw_progress *p = &s->progress;
     const struct sw_submission *sub = &s->submission;
-    s->predicted = p->predicted_seconds > 0 ? p->predicted_seconds : sub->step_seconds;
+    const double planned =
+        s->stages.count > 0 ? s->stages.stage[s->stage].step_seconds : sub->step_seconds;
+    s->predicted = p->predicted_seconds > 0 ? p->predicted_seconds : planned;
     /* the band belongs to the submission's prediction */
     const bool same = sub->step_seconds > 0 && fabs(s->predicted / sub->step_seconds - 1) < 1e-3;
     s->low = same ? sub->low_seconds : 0;
     s->high = same ? sub->high_seconds : 0;
     const double most = s->high > 0 ? s->high : s->predicted * band_unknown;
     s->slower = s->predicted > 0 && p->steps_seen >= STEPS_TO_JUDGE && p->step_seconds > most;
+}
+
+/* Between two stages: one is done, the next was not begun, and no job is there to begin it. */
+static void judge_between(struct sw_run_status *s)
+{
+    if (s->stages.count == 0 || s->stage == 0 || s->attempt.attempt > 0 ||
+        sw_run_state_is_live(s->state) || s->state == SW_RUN_UNKNOWN)
+        return;
+    char before[SW_STATUS_WORDS];
+    snprintf(before, sizeof before, "%.500s", s->words);
+    const bool told = before[0] != '\0' && s->state != SW_RUN_NONE;
+    s->state = SW_RUN_STOPPED;
+    say_of(s,
+           s->is_queued ? "'plan submit' goes on with it"
+                        : "starting the run again goes on with it",
+           "stage '%s' is done, and '%s' was not begun%s%s", s->stages.stage[s->stage - 1].name,
+           s->stages.stage[s->stage].name, told ? ": " : "", told ? before : "");
+}
+
+/* Seconds that the stages behind the one at hand take, as predicted. */
+static double later_seconds(const struct sw_run_status *s)
+{
+    double sum = 0;
+    for (int32_t i = s->stage + 1; i < s->stages.count; i++)
+        sum += (double)(s->stages.stage[i].steps - s->stages.stage[i].first_step) *
+               s->stages.stage[i].step_seconds;
+    return sum;
 }
 
 /* A run that was on its way and stands still: a node that does not answer is found by the ranks,
@@ -560,6 +589,7 @@ void sw_status_judge(const struct sw_statuses *all, struct sw_run_status *s)
     if (s->started.type[0] != '\0' || strchr(s->job_id, '[') != NULL)
         s->job_id[strcspn(s->job_id, "_")] = '\0'; /* an array goes by its number */
     judge(all, s);
+    judge_between(s);
     judge_speed(s);
     judge_silence(s);
     s->attempt_number = s->attempt.attempt > 0 ? s->attempt.attempt : 0;
@@ -574,9 +604,11 @@ void sw_status_judge(const struct sw_statuses *all, struct sw_run_status *s)
         s->step = kept;
     if (s->step != s->progress.step) /* whose loss it is */
         s->progress.loss = NAN;
-    s->steps = sub->steps > 0 ? sub->steps : s->told_steps;
+    s->steps = s->stages.count > 0 ? s->stages.stage[s->stage].steps
+               : sub->steps > 0    ? sub->steps
+                                   : s->told_steps;
     const double each = s->progress.step_seconds > 0 ? s->progress.step_seconds : s->predicted;
     s->left_seconds = s->steps > 0 && each > 0 && s->state != SW_RUN_DONE && s->step <= s->steps
-                          ? (double)(s->steps - s->step) * each
+                          ? (double)(s->steps - s->step) * each + later_seconds(s)
                           : -1;
 }

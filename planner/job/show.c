@@ -21,6 +21,9 @@ static void write_steps(FILE *out, const struct sw_run_status *s)
     char number[SW_FORMAT_BYTES];
     if (s->step <= 0 && s->steps <= 0)
         return;
+    if (s->stages.count > 0)
+        fprintf(out, "stage %s (%d of %d), ", s->stages.stage[s->stage].name, (int)s->stage + 1,
+                (int)s->stages.count);
     fprintf(out, "step %s", sw_format_count((double)s->step, number));
     if (s->steps > 0)
         fprintf(out, " of %s", sw_format_count((double)s->steps, number));
@@ -156,6 +159,27 @@ static void show_speed(struct lines *l, const struct sw_run_status *s)
     fputc('\n', l->out);
 }
 
+/* Steps of all stages that are done. */
+static int64_t done_steps(const struct sw_run_status *s)
+{
+    const int64_t own = s->step - s->stages.stage[s->stage].first_step;
+    return sw_stages_steps(&s->stages, s->stage) + (own > 0 ? own : 0);
+}
+
+/* All stages: what is done of them, and which are to come. */
+static void show_stages(struct lines *l, const struct sw_run_status *s)
+{
+    char done[SW_FORMAT_BYTES], all[SW_FORMAT_BYTES];
+    if (s->stages.count == 0)
+        return;
+    begin(l, "stages");
+    for (int32_t i = 0; i < s->stages.count; i++)
+        fprintf(l->out, "%s%s%s", i > 0 ? ", " : "", s->stages.stage[i].name,
+                i < s->stage || (i == s->stage && s->state == SW_RUN_DONE) ? " done" : "");
+    fprintf(l->out, "; %s of %s steps of all\n", sw_format_count((double)done_steps(s), done),
+            sw_format_count((double)sw_stages_steps(&s->stages, s->stages.count), all));
+}
+
 int32_t sw_show_text(FILE *out, const struct sw_run_status *s)
 {
     struct lines l = {.out = out};
@@ -172,6 +196,7 @@ int32_t sw_show_text(FILE *out, const struct sw_run_status *s)
         begin(&l, "steps");
         write_steps(out, s);
         fputc('\n', out);
+        show_stages(&l, s);
         show_speed(&l, s);
     }
     if (s->checkpoint_step >= 0 && s->started.type[0] == '\0') {
@@ -244,8 +269,23 @@ static void write_job(struct sw_json *j, const struct sw_run_status *s)
     seconds_or_null(j, "limit_seconds", known ? job->limit_seconds : -1);
 }
 
+static void write_stage(struct sw_json *j, const struct sw_run_status *s)
+{
+    if (s->stages.count == 0)
+        return;
+    sw_json_object(j, "stage");
+    sw_json_text(j, "name", s->stages.stage[s->stage].name);
+    sw_json_integer(j, "number", s->stage + 1);
+    sw_json_integer(j, "of", s->stages.count);
+    sw_json_text(j, "directory", s->inner);
+    sw_json_integer(j, "steps_done", done_steps(s));
+    sw_json_integer(j, "steps_of_all", sw_stages_steps(&s->stages, s->stages.count));
+    sw_json_end(j);
+}
+
 static void write_steps_json(struct sw_json *j, const struct sw_run_status *s)
 {
+    write_stage(j, s);
     count_or_null(j, "step", s->step, 1);
     count_or_null(j, "steps", s->steps, 1);
     sw_json_digits(j, "loss", s->progress.loss, 9);

@@ -58,12 +58,15 @@ static void read_checkpoint(struct sw_run_status *s)
     char link[PATH_MAX], name[256];
     struct stat status;
     const char *folder = s->submission.checkpoints;
+    const bool staged = s->stages.count > 0,
+               inside = folder[0] == '\0' || (staged && strcmp(folder, s->folder) == 0);
     s->checkpoint_step = -1;
     s->checkpoint_age = -1;
     s->checkpoint[0] = '\0';
-    const int length = folder[0] != '\0'
-                           ? snprintf(link, sizeof link, "%s/latest", folder)
-                           : snprintf(link, sizeof link, "%s/checkpoints/latest", s->folder);
+    const int length = inside
+                           ? snprintf(link, sizeof link, "%s/checkpoints/latest", s->inner)
+                           : snprintf(link, sizeof link, "%s%s%s/latest", folder, staged ? "/" : "",
+                                      staged ? s->stages.stage[s->stage].name : "");
     if (length >= (int)sizeof link || !read_latest(link, name, sizeof name))
         return;
     if (strncmp(name, "step-", 5) != 0 || strspn(name + 5, "0123456789") != strlen(name + 5))
@@ -129,11 +132,31 @@ static void note_full(struct sw_run_status *s, const char *folder)
     note(s, "disk", text);
 }
 
+/* Finds the stage that the run is in. */
+static void read_stages(struct sw_run_status *s)
+{
+    struct sw_error err = {0};
+    char text[256];
+    if (sw_stages_read(s->folder, &s->stages, text, &err) != 0)
+        note(s, "stages.json", err.message);
+    else if (text[0] != '\0')
+        note(s, "stages.json", text);
+    snprintf(s->inner, sizeof s->inner, "%.4000s", s->folder);
+    s->stage = 0;
+    if (s->stages.count == 0)
+        return;
+    s->stage = sw_stages_current(s->folder, &s->stages);
+    if (s->stage == s->stages.count)
+        s->stage--;
+    snprintf(s->inner, sizeof s->inner, "%.4000s/%s", s->folder, s->stages.stage[s->stage].name);
+}
+
 static void read_folder(struct sw_run_status *s)
 {
     struct sw_error err = {0};
     char text[256];
     s->note[0] = '\0';
+    read_stages(s);
     s->unreadable = sw_submission_read(s->folder, &s->submission, text, &err) != 0;
     if (s->unreadable)
         note(s, "submission.json", err.message);
@@ -141,13 +164,13 @@ static void read_folder(struct sw_run_status *s)
         note(s, "submission.json", text);
     sw_text_show(s->submission.run);
     err = (struct sw_error){0};
-    if (sw_attempt_read(s->folder, &s->attempt, text, &err) != 0)
+    if (sw_attempt_read(s->inner, &s->attempt, text, &err) != 0)
         note(s, "attempt.json", err.message);
     else if (text[0] != '\0')
         note(s, "attempt.json", text);
-    s->attempt_at = written_at(s->folder, "attempt.json");
+    s->attempt_at = written_at(s->inner, "attempt.json");
     err = (struct sw_error){0};
-    if (sw_progress_read(s->folder, &s->progress, &err) != 0)
+    if (sw_progress_read(s->inner, &s->progress, &err) != 0)
         note(s, "metrics.jsonl", err.message);
     sw_started_read(s->folder, &s->started, text);
     if (text[0] != '\0')

@@ -8,6 +8,7 @@
 #include "core/run/attempt.h"
 #include "core/run/hours.h"
 #include "core/run/progress.h"
+#include "core/run/stages.h"
 #include "core/run/submission.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/job/started.h"
@@ -40,6 +41,9 @@ struct sw_run_status {
     const struct sw_scheduler *scheduler; /* that is asked of its jobs; it has a queue */
     bool queueless; /* its launcher has no queue, so that it need not answer */
     struct sw_submission submission;
+    struct sw_stages stages; /* count 0: the run has none */
+    int32_t stage;           /* that it is in, or the last one; from here on as of that */
+    char inner[PATH_MAX];    /* its folder; of a run without stages the run's */
     struct sw_attempt attempt;
     time_t attempt_at; /* when it was written; 0: there is none */
     struct sw_progress progress;

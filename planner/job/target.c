@@ -20,7 +20,7 @@ static const double ask_seconds = 4;
 bool sw_folder_is_run(const char *folder)
 {
     static const char *const files[] = {"submission.json", "attempt.json", "metrics.jsonl",
-                                        "job.json"};
+                                        "job.json", "stages.json"};
     char path[PATH_MAX];
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (snprintf(path, sizeof path, "%s/%s", folder, files[i]) < (int)sizeof path &&
@@ -213,6 +213,17 @@ static bool has_unrecorded_job(const char *folder, struct sw_error *err)
     return found;
 }
 
+/* The run's folder, of a stage that of the whole run. */
+static int take_run(struct sw_target *out, const struct sw_run_config *run, struct sw_error *err)
+{
+    char *folder = sw_run_folder(run);
+    const int status = folder != NULL
+                           ? take(out, folder, err)
+                           : sw_fail(err, SW_ENVIRONMENT, "out of memory for the run's folder");
+    free(folder);
+    return status;
+}
+
 /* A job that does not train has none. */
 static int64_t steps_of(const struct sw_run_config *run)
 {
@@ -231,9 +242,8 @@ static int find_in_file(const struct sw_options *options, struct sw_target *out)
         struct sw_run_config suited;
         if (sw_plan_read(path, &sw_launchers, &plan, &err) != 0)
             return sw_command_fail(&err);
-        status = sw_script_find_job(path, &plan, &suited, &err) == 0
-                     ? take(out, plan.run->directory, &err)
-                     : SW_ENVIRONMENT;
+        status = sw_script_find_job(path, &plan, &suited, &err) == 0 ? take_run(out, plan.run, &err)
+                                                                     : SW_ENVIRONMENT;
         out->steps = steps_of(plan.run);
         out->queueless = sw_scheduler_of(&plan.run->cluster)->queue == NULL;
         sw_plan_free(&plan);
@@ -243,7 +253,7 @@ static int find_in_file(const struct sw_options *options, struct sw_target *out)
         if (status == SW_OK) {
             out->steps = steps_of(&run_file.run);
             out->queueless = sw_scheduler_of(&run_file.run.cluster)->queue == NULL;
-            status = take(out, run_file.run.directory, &err);
+            status = take_run(out, &run_file.run, &err);
         }
         sw_run_file_free(&run_file);
     }

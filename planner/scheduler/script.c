@@ -23,7 +23,7 @@ const char *sw_script_time_limit(const struct sw_scheduler *row, const struct sw
                                  char buffer[SW_TIME_BYTES])
 {
     const struct sw_job_terms terms = row->terms(&run->cluster);
-    const double steps_s = (double)run->optimizer.total_steps * step_seconds;
+    const double steps_s = (double)sw_run_steps(run) * step_seconds;
     if ((terms.time != NULL && !run->time_is_ceiling) || !run->says_steps ||
         run->job.type != SW_JOB_TRAIN || row->script->format_time == NULL)
         return terms.time;

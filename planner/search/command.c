@@ -1,8 +1,10 @@
 #include "core/base/clock.h"
 #include "core/base/file.h"
+#include "core/base/json.h"
 #include "planner/search/frontier.h"
 #include "planner/search/report.h"
 #include "planner/search/run_cost.h"
+#include "planner/search/stages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -123,10 +125,12 @@ static int judge(const struct sw_run_config *run, const struct sw_search *search
     return sw_frontier_of_run(run, &search->mesh[0], limits, frontier, err);
 }
 
-/* A search on the run's nodes, and what is told of it. */
+/* A search on the run's nodes, and what is told of it. before: the run of the stage before; price
+ * is filled (NULL: no stage). */
 static int search_nodes(const struct sw_options *options, const struct sw_run_config *run,
                         enum sw_purpose purpose, const struct sw_cost_limits *limits,
-                        struct sw_frontier *frontier)
+                        struct sw_frontier *frontier, const struct sw_run_config *before,
+                        struct sw_stage_price *price)
 {
     struct sw_search search = {0};
     struct sw_error err = {0};
@@ -151,19 +155,78 @@ static int search_nodes(const struct sw_options *options, const struct sw_run_co
     }
     if (options->json) {
         const struct sw_search_told told = {search.feasible > 0 ? &advice : NULL, counts, count,
-                                            frontier->count > 0 ? frontier : NULL};
+                                            frontier->count > 0 ? frontier : NULL, before};
         sw_search_print_json(stdout, run, &search, options, &told);
     } else {
+        sw_stages_tell_head(stdout, run, before);
         sw_report_search(stdout, run, &search, options);
         sw_report_node_counts(stdout, run, counts, count);
         if (frontier->count > 0)
             sw_frontier_tell_limits(stdout, run, frontier);
     }
-    if (!sw_search_settles(&search))
+    if (price != NULL)
+        sw_stage_price_make(run, search.feasible > 0 ? &search.mesh[0] : NULL, price);
+    if (!sw_search_settles(&search)) {
+        fflush(stdout);
         status = sw_report_unmet(run, &search);
+        sw_stages_tell_unmet(run);
+    }
 out:
     free(counts);
     sw_search_free(&search);
+    return status;
+}
+
+/* Every stage, and all of them together. Returns the exit code of the first that fails. */
+static int search_stages(const struct sw_options *options, const struct sw_run_file *run_file)
+{
+    struct sw_json json = {.out = stdout, .style = SW_JSON_TABS}, *j = &json;
+    struct sw_run_config *run = calloc((size_t)run_file->count, sizeof *run);
+    struct sw_stage_price *price = calloc((size_t)run_file->count, sizeof *price);
+    struct sw_error err = {0};
+    int status = SW_OK;
+    if (options->nodes != NULL || options->budget_count > 0 || options->deadline != NULL ||
+        options->html != NULL) {
+        sw_fail(&err, SW_BAD_INPUT,
+                "--nodes, --budget, --deadline and --html are about one stage of the run; name it, "
+                "as in --stage %s",
+                run_file->run.stage.name);
+        status = sw_command_fail(&err);
+        goto out;
+    }
+    if (run == NULL || price == NULL) {
+        sw_fail(&err, SW_ENVIRONMENT, "out of memory for the stages");
+        status = sw_command_fail(&err);
+        goto out;
+    }
+    for (int32_t i = 0; i < run_file->count; i++)
+        run[i] = sw_run_file_stage(options, run_file, i);
+    if (options->json)
+        printf("{\n\t\"schema\": \"shardwright.search.stages/1\",\n\t\"run\": \"%s\",\n"
+               "\t\"stages\": [\n",
+               run->name); /* a name has letters that need no escape */
+    for (int32_t i = 0; i < run_file->count; i++) {
+        if (options->json && i > 0)
+            printf(",\n");
+        struct sw_frontier none = {.chosen = -1};
+        const struct sw_cost_limits no_limits = {.count = 0};
+        const int one = search_nodes(options, &run[i], sw_search_purpose(options, &run[i]),
+                                     &no_limits, &none, i > 0 ? &run[i - 1] : NULL, &price[i]);
+        sw_frontier_free(&none);
+        status = status == SW_OK ? one : status;
+        if (one != SW_OK && one != SW_UNMET)
+            break;
+    }
+    if (options->json) {
+        printf("],\n\t\"totals\": ");
+        sw_stages_write_totals(j, NULL, price, run_file->count);
+        printf("\n}\n");
+    } else if (status == SW_OK || status == SW_UNMET) {
+        sw_stages_tell_totals(stdout, run->name, price, run_file->count);
+    }
+out:
+    free(price);
+    free(run);
     return status;
 }
 
@@ -175,9 +238,13 @@ int sw_command_search(const struct sw_options *options)
     struct sw_node_list nodes;
     struct sw_error err = {0};
     int status = sw_run_file_open(options, false, &run_file);
+    if (status == SW_OK && run_file.count > 1) {
+        status = search_stages(options, &run_file);
+        goto out;
+    }
     if (status != SW_OK)
         goto out;
-    struct sw_run_config *run = &run_file.run;
+    struct sw_run_config *run = &run_file.run, before;
     const enum sw_purpose purpose = sw_search_purpose(options, run);
     if (read_limits(options, run, &limits, &err) != 0 ||
         list_nodes(options, run, &limits, &nodes, &err) != 0 ||
@@ -192,7 +259,8 @@ int sw_command_search(const struct sw_options *options)
                 "fastest mesh costs least; give more with --nodes, or 'nodes' of the run\n",
                 sw_command_shown(options->files[0]));
     if (nodes.count == 0 || options->json)
-        status = search_nodes(options, run, purpose, &limits, &frontier);
+        status = search_nodes(options, run, purpose, &limits, &frontier,
+                              sw_run_file_before(options, &run_file, &before), NULL);
     if (frontier.count > 0 && frontier.chosen < 0 && (status == SW_OK || nodes.count > 0)) {
         sw_frontier_unmet(run, &frontier, &err);
         status = sw_command_fail(&err);

@@ -69,7 +69,7 @@ void sw_report_node_counts(FILE *out, const struct sw_run_config *run,
                 sw_format_seconds(n->step_seconds, step));
         if (run->says_steps)
             fprintf(out, ", %s in all, %s",
-                    sw_format_duration((double)run->optimizer.total_steps * n->step_seconds, took),
+                    sw_format_duration((double)sw_run_steps(run) * n->step_seconds, took),
                     sw_format_accelerator_hours(n->accelerator_hours, hours));
         fprintf(out, "\n");
     }

@@ -1,5 +1,6 @@
 /* `plan search --json`, schema shardwright.search/1, and how a mesh is told there and elsewhere. */
 #include "planner/search/report.h"
+#include "planner/search/stages.h"
 
 #include "core/base/json.h"
 #include "planner/search/frontier.h"
@@ -273,6 +274,7 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
     sw_json_object(j, NULL);
     sw_json_text(j, "schema", row->schema);
     sw_json_text(j, "run", run->name);
+    sw_stages_write_stage(j, run, told->before);
     sw_json_number(j, "accelerators", s->accelerators);
     sw_run_parameters_write_json(j, run);
     sw_json_number(j, "evaluated", s->count);

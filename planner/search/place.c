@@ -65,9 +65,8 @@ int sw_search_place(const struct sw_run_config *run, const struct sw_candidate *
     } else if (ask_for_groups(run, candidate, p, err) != 0) {
         return -1;
     }
-    p->gain_s = run->says_steps
-                    ? (double)run->optimizer.total_steps * (p->apart_seconds - p->seconds)
-                    : INFINITY;
+    p->gain_s =
+        run->says_steps ? (double)sw_run_steps(run) * (p->apart_seconds - p->seconds) : INFINITY;
     if (p->segment > 0 || p->groups > 0)
         add_beyond(&out->run.cluster);
     if (row->place != NULL)

@@ -62,7 +62,7 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
     if (run_seconds <= terms.time_s)
         return buffer;
     /* a checkpoint makes the signal earlier, where there is one */
-    const double steps = (double)run->optimizer.total_steps;
+    const double steps = (double)sw_run_steps(run);
     const int64_t lead = sw_script_lead_s(steps > 0 ? run_seconds / steps : 0);
     char time[64] = "";
     if (terms.time != NULL)
@@ -90,7 +90,7 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
 
 double sw_report_run_seconds(const struct sw_run_config *run, double step_seconds)
 {
-    return run->says_steps ? (double)run->optimizer.total_steps * step_seconds : NAN;
+    return run->says_steps ? (double)sw_run_steps(run) * step_seconds : NAN;
 }
 
 double sw_report_accelerator_hours(const struct sw_run_config *run, double step_seconds)
@@ -110,7 +110,7 @@ char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *
                     size_t bytes)
 {
     char steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], hours[SW_FORMAT_RATE];
-    const double count = (double)run->optimizer.total_steps;
+    const double count = (double)sw_run_steps(run);
     snprintf(buffer, bytes, "%s take%s %s, %s", sw_format_counted(count, "step", steps),
              count == 1 ? "s" : "", sw_format_duration(count * step_seconds, took),
              sw_format_accelerator_hours(sw_report_accelerator_hours(run, step_seconds), hours));

@@ -96,6 +96,7 @@ struct sw_search_told {
     const struct sw_node_count *counts;
     int32_t count;
     const struct sw_frontier *frontier; /* NULL: no numbers of nodes were compared */
+    const struct sw_run_config *before; /* the stage before; NULL: none */
 };
 /* The names of a set of a layer's values, as an array. */
 void sw_layer_values_write_json(struct sw_json *json, const char *key,

@@ -13,11 +13,11 @@ void sw_report_warn_of_time(const struct sw_options *options, const char *path,
                             const struct sw_run_config *run, double trained_step_s)
 {
     char limit[256], steps[SW_FORMAT_RATE], took[SW_FORMAT_BYTES], message[400];
-    const double seconds = (double)run->optimizer.total_steps * trained_step_s;
+    const double seconds = (double)sw_run_steps(run) * trained_step_s;
     if (!run->says_steps || sw_report_time_limit(run, seconds, limit, sizeof limit)[0] == '\0')
         return;
     snprintf(message, sizeof message, "%s take %s, %s",
-             sw_format_counted((double)run->optimizer.total_steps, "step", steps),
+             sw_format_counted((double)sw_run_steps(run), "step", steps),
              sw_format_duration(seconds, took), limit);
     /* a run that goes on by itself is as long as it likes */
     if (sw_job_terms(&run->cluster).continues != SW_CONTINUE_NONE)

@@ -10,6 +10,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -28,7 +29,8 @@ static void remove_folder(const char *folder)
     const struct dirent *entry = NULL;
     while (files != NULL && (entry = readdir(files)) != NULL)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(files), entry->d_name, 0);
+            if (unlinkat(dirfd(files), entry->d_name, 0) != 0) /* a stage's folder */
+                unlinkat(dirfd(files), entry->d_name, AT_REMOVEDIR);
     if (files != NULL)
         closedir(files);
     rmdir(folder);
@@ -75,6 +77,7 @@ static int ask_of_script(const struct sw_options *options, const struct sw_run_f
     }
     emit.output = folder;
     aside.run.directory = folder; /* nothing of the run's own is touched */
+    aside.aside = folder;
     status = sw_emit(&emit, &aside, nowhere, emitted);
     if (status != SW_OK)
         goto out;

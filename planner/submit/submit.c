@@ -11,6 +11,7 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/run/stages.h"
 #include "planner/emit/emit.h"
 #include "planner/emit/budget.h"
 #include "planner/emit/script.h"
@@ -45,6 +46,11 @@ struct submitting {
     struct sw_plan read;         /* of a plan file; config NULL: none */
     struct sw_run_config suited; /* its run, with the job that its script starts */
     const struct sw_run_config *run;
+    char *whole;                         /* folder of the run, as it is written */
+    int32_t stages;                      /* 0: the run has none */
+    uint64_t run_digest;                 /* of all plans; 0: of a plan file */
+    int64_t all_steps;                   /* of all stages; 0: not told */
+    double all_seconds;                  /* that these take; 0: the run does not say its steps */
     const struct sw_scheduler *row;      /* of its cluster; it has a queue */
     struct sw_submission before, record; /* before: what stood in the folder */
     struct sw_admission admission;
@@ -64,17 +70,62 @@ static int fail_long(const char *what, struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "the path of the %s is too long", what);
 }
 
+/* Stages as the run file has them, or as they were written beside the plan. */
+static int find_stages(const struct submitting *s, struct sw_stages *out, struct sw_error *err)
+{
+    char note[256];
+    const struct sw_run_file *file = &s->run_file;
+    if (file->config == NULL)
+        return sw_stages_read(s->folder, out, note, err);
+    *out = (struct sw_stages){0};
+    for (int32_t i = 0; i < sw_config_stage_count(file->config); i++) {
+        const struct sw_run_config *run = sw_config_stage(file->config, i);
+        struct sw_stage *stage = &out->stage[out->count++];
+        snprintf(stage->name, sizeof stage->name, "%s", run->stage.name);
+        stage->steps = run->optimizer.total_steps;
+        stage->first_step = run->stage.steps_before;
+        stage->fewest_nodes = run->nodes_least;
+        stage->nodes = run->nodes_most;
+    }
+    return 0;
+}
+
+/* ".STAGE" of the script that trains the stage which the run is in: stages on as many nodes share
+ * one, which is the first's; "" for that of the first stage. */
+static int name_script(struct submitting *s, char out[SW_STAGE_NAME_BYTES + 1],
+                       struct sw_error *err)
+{
+    struct sw_stages *stages = calloc(1, sizeof *stages);
+    int32_t first = 0;
+    out[0] = '\0';
+    if (stages == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "out of memory for the stages");
+    int status = s->run->stage.count > 0 ? find_stages(s, stages, err) : 0;
+    const int32_t current = sw_stages_current(s->folder, stages);
+    s->stages = stages->count;
+    for (int32_t i = 1; i <= current && i < stages->count; i++)
+        if (stages->stage[i].nodes != stages->stage[i - 1].nodes ||
+            stages->stage[i].fewest_nodes != stages->stage[i - 1].fewest_nodes)
+            first = i;
+    if (first > 0)
+        snprintf(out, SW_STAGE_NAME_BYTES + 1, ".%s", stages->stage[first].name);
+    free(stages);
+    return status;
+}
+
 static int find_paths(struct submitting *s, const char *folder, struct sw_error *err)
 {
-    char name[PATH_MAX];
-    if (realpath(s->run->directory, s->folder) == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "cannot name the folder '%s': %s", s->run->directory,
+    char name[PATH_MAX], stage[SW_STAGE_NAME_BYTES + 1];
+    if (realpath(s->whole, s->folder) == NULL)
+        return sw_fail(err, SW_ENVIRONMENT, "cannot name the folder '%s': %s", s->whole,
                        strerror(errno));
+    if (name_script(s, stage, err) != 0)
+        return -1;
     if (realpath(folder, name) == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "cannot name the folder '%s': %s", folder,
                        strerror(errno));
-    if (snprintf(s->script, sizeof s->script, "%s/%s.%s", name, s->run->name, s->row->suffix) >=
-        (int)sizeof s->script)
+    if (snprintf(s->script, sizeof s->script, "%s/%s%s.%s", name, s->run->name, stage,
+                 s->row->suffix) >= (int)sizeof s->script)
         return fail_long("script", err);
     return 0;
 }
@@ -145,11 +196,13 @@ static int open_run(struct submitting *s, const struct sw_options *options)
     }
     if (err.status == SW_OK)
         (void)sw_command_check_data(s->run, &err);
+    if (err.status == SW_OK && (s->whole = sw_run_folder(s->run)) == NULL)
+        sw_fail(&err, SW_ENVIRONMENT, "out of memory for the run's folder");
     if (err.status == SW_OK)
-        if (sw_file_make_folder(s->run->directory, &err) != 0)
+        if (sw_file_make_folder(s->whole, &err) != 0)
             (void)sw_path_blame(&err, errno, "name another folder as 'directory' of the run");
     if (err.status == SW_OK)
-        (void)find_paths(s, folder != NULL ? folder : s->run->directory, &err);
+        (void)find_paths(s, folder != NULL ? folder : s->whole, &err);
     free(folder);
     return err.status == SW_OK ? SW_OK : sw_command_fail(&err);
 }
@@ -270,7 +323,7 @@ static int read_script(struct submitting *s, uint64_t digest, bool *has_comment,
                        strerror(errno));
     snprintf(wanted, sizeof wanted, "%016" PRIx64, digest);
     int status = 0;
-    if (strstr(text, wanted) == NULL)
+    if (s->read.config != NULL && strstr(text, wanted) == NULL) /* else both were just written */
         status = sw_fail(err, SW_BAD_INPUT,
                          "'%s' was not written with this plan, whose digest is %s; 'plan emit' "
                          "writes both",
@@ -303,10 +356,12 @@ static int fill_record(struct submitting *s, uint64_t digest, const struct sw_de
     const struct sw_run_config *run = s->run;
     const time_t now = time(NULL);
     struct tm utc;
-    char checkpoints[PATH_MAX];
-    if (make_token(r->token, err) != 0)
-        return -1;
-    r->plan_digest = digest;
+    char checkpoints[PATH_MAX], *all = sw_run_checkpoints(run);
+    if (all == NULL || make_token(r->token, err) != 0) {
+        free(all);
+        return all == NULL ? sw_fail(err, SW_ENVIRONMENT, "out of memory for the record") : -1;
+    }
+    r->plan_digest = s->run_digest != 0 ? s->run_digest : digest;
     r->nodes = run->cluster.nodes;
     r->ranks = sw_mesh_rank_count(&decision->mesh);
     r->steps = run->job.type == SW_JOB_TRAIN ? run->optimizer.total_steps : 0;
@@ -314,11 +369,16 @@ static int fill_record(struct submitting *s, uint64_t digest, const struct sw_de
     r->low_seconds = cost->band_low_seconds;
     r->high_seconds = cost->band_high_seconds;
     r->run_seconds = run->says_steps ? cost->step_seconds * (double)r->steps : 0;
+    if (s->all_steps > 0) {
+        r->steps = s->all_steps;
+        r->run_seconds = s->all_seconds;
+    }
     sw_mesh_format(&decision->mesh, r->mesh, sizeof r->mesh);
     strftime(r->submitted_at, sizeof r->submitted_at, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
     /* it need not be there yet */
-    if (realpath(run->checkpoint_directory, checkpoints) == NULL)
-        snprintf(checkpoints, sizeof checkpoints, "%s", run->checkpoint_directory);
+    if (realpath(all, checkpoints) == NULL)
+        snprintf(checkpoints, sizeof checkpoints, "%.*s", (int)sizeof checkpoints - 1, all);
+    free(all);
     if (snprintf(r->checkpoints, sizeof r->checkpoints, "%s", checkpoints) >=
             (int)sizeof r->checkpoints ||
         snprintf(r->run, sizeof r->run, "%s", run->name) >= (int)sizeof r->run ||
@@ -406,6 +466,15 @@ static int submit_plan(struct submitting *s)
     return submit(s, s->read.digest, &s->read.decision, &c.cost);
 }
 
+/* What all stages take. */
+static void sum_up(struct submitting *s, const struct sw_emitted *emitted)
+{
+    if (s->stages == 0)
+        return;
+    s->all_steps = emitted->steps;
+    s->all_seconds = emitted->says_steps ? emitted->run_seconds : 0;
+}
+
 static int submit_run(struct submitting *s, const struct sw_options *options)
 {
     struct sw_options emit = *options;
@@ -419,6 +488,8 @@ static int submit_run(struct submitting *s, const struct sw_options *options)
     int status = sw_emit(&emit, &s->run_file, stderr, emitted);
     if (status == SW_OK) {
         memcpy(s->plan, emitted->plan, sizeof s->plan);
+        s->run_digest = emitted->run_digest;
+        sum_up(s, emitted);
         status = submit(s, emitted->digest, &emitted->candidate.decision, &emitted->candidate.cost);
     }
     free(emitted);
@@ -461,6 +532,7 @@ static int submit_as_told(const struct sw_options *options)
     if (s->read.config != NULL)
         sw_plan_free(&s->read);
     sw_run_file_free(&s->run_file);
+    free(s->whole);
     free(s);
     return status;
 }

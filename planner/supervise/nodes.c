@@ -13,7 +13,7 @@ struct sw_attempt sw_supervise_attempt(const struct sw_supervisor *s)
 {
     struct sw_attempt attempt;
     char note[256];
-    if (sw_attempt_read(s->set->folder, &attempt, note, NULL) != 0)
+    if (sw_attempt_read(s->folder, &attempt, note, NULL) != 0)
         attempt = (struct sw_attempt){.verdict = SW_VERDICT_RUNNING};
     return attempt;
 }
@@ -72,13 +72,15 @@ void sw_supervise_plan_of(const struct sw_supervisor *s, int32_t nodes, char out
 {
     static const char ending[] = ".plan.yaml";
     const char *plan = s->set->plan;
-    char most[32];
+    char most[32], own[32];
     snprintf(most, sizeof most, ".%d%s", (int)s->set->most, ending);
     const size_t length = strlen(plan), tail = strlen(most);
     if (s->set->elastic && length > tail && strcmp(plan + length - tail, most) == 0)
         snprintf(out, PATH_MAX, "%.*s.%d%s", (int)(length - tail), plan, (int)nodes, ending);
     else
         snprintf(out, PATH_MAX, "%s", plan);
+    snprintf(own, sizeof own, ".%d%s", (int)nodes, ending);
+    sw_supervise_stage_plan(s, s->set->elastic ? own : ending, out);
 }
 
 /* The price takes neighbouring ranks to share a block: else the scheduler's names decide. */
@@ -117,7 +119,7 @@ bool sw_supervise_choose(struct sw_supervisor *s)
         s->machine.facts |= SW_SUPERVISE_TRIES;
     arrange(s);
     sw_supervise_plan_of(s, nodes, s->plan);
-    return find_digest(s->set->digests, nodes, s->digest);
+    return find_digest(s->digests, nodes, s->digest);
 }
 
 /* ---- Nodes that do not answer ---- */

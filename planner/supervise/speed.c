@@ -42,7 +42,7 @@ static void take_line(struct sw_supervisor *s, const char *text, size_t bytes)
 
 static int open_metrics(const struct sw_supervisor *s, struct stat *status)
 {
-    char *path = sw_path_join(s->set->folder, "metrics.jsonl");
+    char *path = sw_path_join(s->folder, "metrics.jsonl");
     int file = path != NULL ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
     free(path);
     if (file >= 0 && (fstat(file, status) != 0 || !S_ISREG(status->st_mode))) {
@@ -89,7 +89,8 @@ static void read_metrics(struct sw_supervisor *s)
 void sw_supervise_prepare_speed(struct sw_supervisor *s)
 {
     struct stat status;
-    if (!s->set->shrink_limit || s->scheduler->shorten == NULL)
+    /* a stage that this job still has to train needs what the one at hand leaves */
+    if (!s->set->shrink_limit || s->scheduler->shorten == NULL || s->stage + 1 < s->stages.count)
         return;
     const int file = open_metrics(s, &status);
     s->speed.read = file >= 0 ? status.st_size : 0;

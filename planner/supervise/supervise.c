@@ -46,8 +46,9 @@ static void rest(const struct sw_supervisor *s, int32_t seconds)
 static void ignore_signals(enum sw_supervise_state state)
 {
     static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
-    if (state != SW_SUPERVISE_ASK && state != SW_SUPERVISE_FOLLOW &&
-        state != SW_SUPERVISE_CANCEL_LINK && state != SW_SUPERVISE_ASK_TEXTS)
+    if (state != SW_SUPERVISE_ASK && state != SW_SUPERVISE_ASK_STAGE &&
+        state != SW_SUPERVISE_FOLLOW && state != SW_SUPERVISE_CANCEL_LINK &&
+        state != SW_SUPERVISE_ASK_TEXTS)
         return;
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         (void)signal(ignored[i], SIG_IGN);
@@ -93,6 +94,10 @@ int sw_supervise(const struct sw_supervise_settings *set, const struct sw_alloca
     }
     if (!find_runner(s))
         goto out;
+    if (!sw_supervise_begin_stages(s)) {
+        code = s->code;
+        goto out;
+    }
     sw_supervise_listen();
     if (trains)
         sw_supervise_begin_time(s);
@@ -107,6 +112,7 @@ out:
         sw_hosts_free(&s->dead);
         sw_argv_free(&s->used);
         sw_argv_free(&s->without);
+        sw_supervise_free_stages(s);
         free(s->without_list);
         free(s->leave_out);
         free(s->excluded);

@@ -14,6 +14,9 @@
 struct sw_supervise_settings {
     const char *plan;    /* of an elastic run that for the most nodes */
     const char *digests; /* of the plan for each number of nodes: "3:0123456789abcdef,4:..." */
+    const char
+        *stages;      /* that the job trains: "NAME/STEPS/DIGESTS NAME/..."; PLAN is the first's */
+    const char *next; /* script of the stages behind these */
     bool elastic;
     int32_t least, most; /* nodes that there are plans for */
     int32_t ranks_per_node;

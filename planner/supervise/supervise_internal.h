@@ -5,6 +5,7 @@
 #include "core/run/attempt.h"
 #include "core/run/excluded.h"
 #include "core/run/metrics_line.h"
+#include "core/run/stages.h"
 #include "planner/supervise/limit.h"
 #include "planner/supervise/transitions.h"
 #include "planner/supervise/output.h"
@@ -44,7 +45,12 @@ struct sw_supervisor {
     double began_s;                      /* when this process did, since 1970 */
     bool told;                           /* where the job's time went */
 
-    /* a training */
+    /* a training: of a run, or the stage at hand */
+    char folder[PATH_MAX], checkpoints[PATH_MAX];
+    const char *digests;
+    struct sw_stages stages; /* of this job; count 0: the run has none */
+    char *digests_of[SW_STAGES];
+    int32_t stage;                /* at hand */
     struct sw_excluded *excluded; /* the nodes that the run does without */
     char *leave_out;              /* these and those that nobody wants, with commas */
     struct sw_argv used, without; /* of the job's nodes */
@@ -78,6 +84,17 @@ bool sw_supervise_pass(const struct sw_supervisor *s, int heard);
 enum sw_supervise_event sw_supervise_wait(struct sw_supervisor *s);
 /* Signals are waited for from now on. */
 void sw_supervise_listen(void);
+
+/* stages.c. Reads those of the job; false: code of s says why not. */
+bool sw_supervise_begin_stages(struct sw_supervisor *s);
+void sw_supervise_free_stages(struct sw_supervisor *s);
+/* Takes the one that the run is in; false: all of this job are done. */
+bool sw_supervise_find_stage(struct sw_supervisor *s);
+/* Takes the one behind that at hand; false: it is the last of this job. */
+bool sw_supervise_next_stage(struct sw_supervisor *s);
+/* Names the plan of the stage at hand in the place of the first's; ending: ".plan.yaml". */
+void sw_supervise_stage_plan(const struct sw_supervisor *s, const char *ending,
+                             char plan[PATH_MAX]);
 
 /* time.c. Notes that a job which trains begins; and that it ends, and says where its time went,
  * once. */

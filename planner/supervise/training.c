@@ -30,8 +30,9 @@ static bool decide(struct sw_supervisor *s, struct sw_decide_request *request, s
 {
     const struct sw_supervise_settings *set = s->set;
     struct sw_error err = {0}, trouble;
-    request->folder = set->folder;
-    request->checkpoints = set->checkpoints;
+    request->folder = s->folder;
+    request->nodes_folder = set->folder;
+    request->checkpoints = s->checkpoints;
     request->job = s->job.id;
     request->facts.restarts = s->job.restarts;
     request->facts.max_attempts = set->max_attempts;
@@ -52,10 +53,19 @@ static bool decide(struct sw_supervisor *s, struct sw_decide_request *request, s
     return true;
 }
 
+/* The stages of this job are done: those of the next script, if any, need a job of their own. */
+static event move_on(struct sw_supervisor *s)
+{
+    s->code = s->set->next[0] != '\0' ? SW_ENVIRONMENT : 0; /* until that job is submitted */
+    return s->set->next[0] != '\0' ? SW_SUPERVISE_MOVE_EVENT : SW_SUPERVISE_END_EVENT;
+}
+
 static event do_begin(struct sw_supervisor *s)
 {
     struct sw_decide_request request = {.after = false};
     struct sw_next next;
+    if (!sw_supervise_find_stage(s))
+        return move_on(s);
     if (!decide(s, &request, &next) || next.action != SW_NEXT_END)
         return SW_SUPERVISE_GO_EVENT;
     s->code = next.code;
@@ -98,7 +108,9 @@ static event do_decide(struct sw_supervisor *s)
     case SW_NEXT_REQUEUE:
         return SW_SUPERVISE_ELSEWHERE_EVENT;
     default:
-        return SW_SUPERVISE_END_EVENT;
+        if (next.code != SW_VERDICT_DONE || s->stages.count == 0)
+            return SW_SUPERVISE_END_EVENT;
+        return sw_supervise_next_stage(s) ? SW_SUPERVISE_AGAIN_EVENT : move_on(s);
     }
 }
 
@@ -347,13 +359,14 @@ static void record_link(const struct sw_supervisor *s, const char *number)
         fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));
 }
 
-static bool submit(struct sw_supervisor *s, char number[SW_ALLOCATION_WORD_BYTES])
+static bool submit(struct sw_supervisor *s, const char *script,
+                   char number[SW_ALLOCATION_WORD_BYTES])
 {
     struct sw_argv words = {0};
     add_arguments(s, true, &words);
     const struct sw_arguments_words arguments = {(const char *const *)words.item, words.count};
     const bool taken =
-        !words.failed && s->scheduler->submit(s->set->script, &arguments, s->job.itself,
+        !words.failed && s->scheduler->submit(script, &arguments, s->job.itself,
                                               s->leave_out != NULL ? s->leave_out : "", number);
     sw_argv_free(&words);
     return taken;
@@ -362,15 +375,26 @@ static bool submit(struct sw_supervisor *s, char number[SW_ALLOCATION_WORD_BYTES
 static event do_submit(struct sw_supervisor *s)
 {
     char number[SW_ALLOCATION_WORD_BYTES];
-    if (!submit(s, number))
+    if (!submit(s, s->set->script, number))
         return SW_SUPERVISE_REFUSED_EVENT;
     record_link(s, number);
     return SW_SUPERVISE_DONE_EVENT;
 }
 
+static event do_submit_stage(struct sw_supervisor *s)
+{
+    char number[SW_ALLOCATION_WORD_BYTES];
+    if (!submit(s, s->set->next, number))
+        return SW_SUPERVISE_REFUSED_EVENT;
+    record_link(s, number);
+    fprintf(stderr, "job %s trains the next stage when this one is over\n", number);
+    s->code = 0;
+    return SW_SUPERVISE_DONE_EVENT;
+}
+
 static event do_queue_link(struct sw_supervisor *s)
 {
-    if (!submit(s, s->link)) {
+    if (!submit(s, s->set->script, s->link)) {
         s->link[0] = '\0';
         return SW_SUPERVISE_REFUSED_EVENT;
     }
@@ -497,6 +521,8 @@ const sw_supervise_do sw_supervise_training[SW_SUPERVISE_STATE_COUNT] = {
     [SW_SUPERVISE_RELEASE] = do_release,
     [SW_SUPERVISE_ASK_ANEW] = sw_supervise_ask,
     [SW_SUPERVISE_SUBMIT] = do_submit,
+    [SW_SUPERVISE_ASK_STAGE] = sw_supervise_ask,
+    [SW_SUPERVISE_SUBMIT_STAGE] = do_submit_stage,
     [SW_SUPERVISE_FOLLOW] = do_follow,
     [SW_SUPERVISE_EXCLUDE_LINK] = do_exclude_link,
     [SW_SUPERVISE_CANCEL_LINK] = do_cancel_link,

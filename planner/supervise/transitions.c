@@ -21,6 +21,7 @@ struct row {
 #define E(id) SW_SUPERVISE_##id##_EVENT
 static const struct row rows[] = {
     {S(BEGIN),        E(END),       0,                0, 0, S(ENDS), 0},
+    {S(BEGIN),        E(MOVE),      0,                0, 0, S(ASK_STAGE), 0},
     {S(BEGIN),        E(GO),        SW_SUPERVISE_CHAINS,   0, 0, S(QUEUE_LINK), 0},
     {S(BEGIN),        E(GO),        0,                0, 0, S(CHOOSE), 0},
     {S(QUEUE_LINK),   E(DONE),      0,                0, 0, S(CHOOSE), 0},
@@ -58,6 +59,7 @@ static const struct row rows[] = {
 
     {S(DECIDE),       E(END),       SW_SUPERVISE_LINKED,   0, 0, S(CANCEL_LINK), 0},
     {S(DECIDE),       E(END),       0,                0, 0, S(ENDS), 0},
+    {S(DECIDE),       E(MOVE),      0,                0, 0, S(ASK_STAGE), 0},
     {S(DECIDE),       E(AGAIN),     0,                0, 0, S(STAY), 0},
     {S(DECIDE),       E(ELSEWHERE), SW_SUPERVISE_LINKED,   0, 0, S(FOLLOW), 0},
     {S(DECIDE),       E(ELSEWHERE), 0,                0, 0, S(ASK), 0},
@@ -92,6 +94,13 @@ static const struct row rows[] = {
     {S(ASK_ANEW),     E(SILENT),    0,                QUESTION, PAUSE, S(ASK_ANEW), S(NOT_ANSWERED)},
     {S(SUBMIT),       E(DONE),      0,                0, 0, S(FOLLOWS), 0},
     {S(SUBMIT),       E(REFUSED),   0,                ORDER, PAUSE, S(ASK), S(NOT_TAKEN)},
+
+    {S(ASK_STAGE),    E(RUNS),      0,                0, 0, S(SUBMIT_STAGE), 0},
+    {S(ASK_STAGE),    E(OVER),      0,                0, 0, S(NOT_ASKED), 0},
+    {S(ASK_STAGE),    E(SILENT),    0,                QUESTION, PAUSE, S(ASK_STAGE), S(NOT_ANSWERED)},
+    {S(SUBMIT_STAGE), E(DONE),      SW_SUPERVISE_LINKED,   0, 0, S(CANCEL_LINK), 0},
+    {S(SUBMIT_STAGE), E(DONE),      0,                0, 0, S(ENDS), 0},
+    {S(SUBMIT_STAGE), E(REFUSED),   0,                ORDER, PAUSE, S(ASK_STAGE), S(NOT_TAKEN)},
 
     /* the link is queued, whatever the scheduler says of this job, or whether it says anything */
     {S(FOLLOW),       E(OVER),      0,                0, 0, S(LINK_GONE), 0},

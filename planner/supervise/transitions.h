@@ -33,6 +33,8 @@
     X(RELEASE)      /* let it go */                                                                \
     X(ASK_ANEW)     /* the requeue was refused: ask whether this job runs still */                 \
     X(SUBMIT)       /* a new job, the next link */                                                 \
+    X(ASK_STAGE)    /* the stages of this job are done: ask whether it runs still */               \
+    X(SUBMIT_STAGE) /* a job for the next stages, which need other nodes */                        \
     X(FOLLOW)       /* a link is queued: ask whether it still is */                                \
     X(EXCLUDE_LINK) /* leave nodes out of it */                                                    \
     X(CANCEL_LINK)  /* it is not needed */                                                         \
@@ -69,6 +71,7 @@ enum sw_supervise_state { SW_SUPERVISE_STATES(X) SW_SUPERVISE_STATE_COUNT };
     X(GO)        /* decided: start the ranks */                                                    \
     X(AGAIN)     /* start them again */                                                            \
     X(ELSEWHERE) /* in another job */                                                              \
+    X(MOVE)      /* the next stages need a job of their own */                                     \
     X(END)       /* end */                                                                         \
     X(WELL)      /* the ranks ended with 0, and began something */                                 \
     X(BADLY)     /* or not */                                                                      \

@@ -121,8 +121,13 @@ for program in ("plan", "runner"):
 
 runs = sorted("configs/runs/" + name for name in os.listdir("configs/runs") if name.endswith(".yaml"))
 for path in runs:
-    check("plan search --json", plan("search", path, "--json", "--rejected"))
-    check("plan explain --json", plan("explain", path, "--json", "--rejected"))
+    for command in ("search", "explain"):
+        value = plan(command, path, "--json", "--rejected")
+        # of stages, an object for each
+        for one in value.get("stages", [value]):
+            check(f"plan {command} --json", one)
+        if command == "search" and "stages" in value:
+            check("plan search --json, of stages", {**value, "stages": []})
 small = "configs/runs/llama-8b-64.yaml"
 check("plan explain --json", plan("explain", small, "--json", "--set", "serve.max_batch=16"))
 check("plan search --for serve --json", plan("search", small, "--for", "serve", "--json", "--rejected", "--set",
@@ -183,6 +188,14 @@ check("plan emit --json", plan("emit", "--json", "configs/runs/quickstart-slurm.
                                f"directory={scratch}/slurm"))
 check("plan emit --json", plan("emit", "--json", tiny, "-o", scratch))
 run(build + "/runner", "train", f"{scratch}/tiny.plan.yaml")
+# Two stages, beside it, too.
+staged = scratch_in(f"{sys.argv[2]}/staged")
+check("plan emit --json", plan("emit", "--json", tiny, "-o", staged, "--set", f"directory={staged}/run", "--set",
+                               "stages=[{}, {sequence_length: 16}]"))
+run("bash", f"{staged}/tiny.sh")
+check("stages.json", json.load(open(f"{staged}/run/stages.json")))
+check("manifest.json", json.load(open(f"{staged}/run/stage2/checkpoints/latest/manifest.json")))
+check("plan status --json", plan("status", f"{staged}/run", "--json", codes=(0, 3)))
 # Packed, mixed, with files to evaluate; its run lies beside the folder: plan runs looks at what is below.
 beside = scratch_in(f"{sys.argv[2]}/packed")
 run(build + "/tests/write_documents", f"{scratch}/packed.bin", "40", "40", "1", "one")

@@ -44,6 +44,11 @@ if(TARGET runner AND TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "threa
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_packed_runs.sh ${CMAKE_BINARY_DIR}
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   sw_test_properties(packed_runs PROPERTIES TIMEOUT 300 PROCESSORS 2)
+  # Two ranks; four, eight and one by tests/soak.sh.
+  add_test(NAME stages
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_stages.sh ${CMAKE_BINARY_DIR}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  sw_test_properties(stages PROPERTIES TIMEOUT 300 PROCESSORS 2)
   add_test(NAME resume_eight_ranks
            COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_resume.sh ${CMAKE_BINARY_DIR} large
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})

@@ -108,6 +108,23 @@ static void the_command_line_changes_them(void **state)
     sw_config_free(config);
 }
 
+static void a_setting_that_no_stage_takes_is_told(void **state)
+{
+    (void)state;
+    static const char text[] = STAGES_HEAD "sequence_length: 64\nstages:\n"
+                                           "- {sequence_length: 32, rope_theta: 3.0e6}\n"
+                                           "- {name: b, sequence_length: 16, rope_theta: 4.0e6}\n";
+    static const char *const sets[] = {"sequence_length=8", "model.rope_theta=5.0e6",
+                                       "global_batch_size=4", "global_batch_size=16", NULL};
+    expect_named("a.yaml", SW_CONFIG_RUN, text, sets,
+                 "--set:1:1: warning: no stage takes it: each says its own | set it in a stage: "
+                 "--set stages.stage1.sequence_length=8\n"
+                 "--set:1:1: warning: no stage takes it: each says its own | set it in a stage: "
+                 "--set stages.stage1.rope_theta=5.0e6\n");
+    static const char *const one[] = {"stages.b.sequence_length=8", NULL};
+    expect_named("a.yaml", SW_CONFIG_RUN, text, one, "");
+}
+
 /* A model's own file may say it in another place: the stage's goes before both. */
 static void positions_go_before_the_models(void **state)
 {
@@ -165,6 +182,9 @@ static const struct {
      "a.yaml:9:23: 'continue_schedule' must be 'true' or 'false', not the number 3"},
     {"stages:\n- {}\nstage: {from: x}\n", "a.yaml:9:1: 'stage' makes the run one stage"},
     {"stages:\n- {}\njob: {type: score, input: x}\n", "a.yaml:9:13: a run with 'stages' trains"},
+    {"stages:\n- {}\n- {optimizer: {moments: int8}}\n",
+     "a.yaml:9:25: stage 'stage2' begins with the moments of 'stage1', which are fp32 and cannot "
+     "become int8 | use moments: int8 in all"},
     {"stages:\n- {rope_theta: -3}\n", "a.yaml:8:16: 'rope_theta' must be more than 0, not -3"},
     {"stages:\n- {nodes: 3}\n- {nodes: 2}\n",
      "a.yaml:8:11: 'nodes: 3' is more than the cluster has, 1 | use nodes: 1\n"
@@ -234,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_is_the_run_with_its_keys),
         cmocka_unit_test(the_command_line_changes_them),
+        cmocka_unit_test(a_setting_that_no_stage_takes_is_told),
         cmocka_unit_test(positions_go_before_the_models),
         cmocka_unit_test(mistakes_are_at_their_lines),
         cmocka_unit_test(a_stage_reads_back),

@@ -373,6 +373,40 @@ expect 0 '' status "$scratch/broken"
 shows "note     submission.json: line "
 shows "none"
 
+# A run with stages: the first is done, the second was not begun; then it is at its third step; then all are.
+mkdir -p "$scratch/staged/short" "$scratch/staged/long"
+cat >"$scratch/staged/stages.json" <<END
+{"schema": "shardwright.stages/1", "run": "toy", "stages": [
+ {"name": "short", "steps": 5, "first_step": 0, "step_seconds": 1, "fewest_nodes": 1, "nodes": 1},
+ {"name": "long", "steps": 9, "first_step": 5, "step_seconds": 100, "fewest_nodes": 1, "nodes": 1}]}
+END
+stage() { # NAME STEP VERDICT
+    printf '{"schema": "shardwright.attempt/1", "attempt": 1, "verdict": %s, "nodes": [], "cause": "x", "step": %d, "first_step": 0, "job": ""}\n' \
+        "$3" "$2" >"$scratch/staged/$1/attempt.json"
+}
+stage short 3 75
+expect 0 '' status "$scratch/staged"
+shows "stage short (1 of 2), step 3 of 5"
+shows "stages   short, long; 3 of 9 steps of all"
+stage short 5 0
+expect 0 '' status "$scratch/staged"
+shows "end      stage 'short' is done, and 'long' was not begun"
+shows "stages   short done, long; 5 of 9 steps of all"
+stage long 7 130
+expect 0 '' status "$scratch/staged"
+shows "stage long (2 of 2), step 7 of 9"
+shows "7 of 9 steps of all"
+(PATH=$scratch/bin && "$plan" status "$scratch/staged" --json) | grep -qE '"steps_done":[[:space:]]*7,' || complain "--json of stages"
+stage long 9 0
+expect 0 '' status "$scratch/staged"
+shows "staged: done"
+expect 0 '' runs "$scratch/staged"
+[ "$(grep -c staged "$scratch/stdout")" -eq 1 ] || complain "stages are listed as runs: $(cat "$scratch/stdout")"
+# A broken list is said, and counts as none.
+echo '{"schema": "shardwright.stages/1", "stages": [{"name": "../x"}]}' >"$scratch/staged/stages.json"
+expect 0 '' status "$scratch/staged"
+shows "note     stages.json: a stage lacks"
+
 # A configuration that cannot be read, and a controller that is not there: one line within 5 s.
 slow() { # WHAT SLURM_CONF
     local begun=$SECONDS

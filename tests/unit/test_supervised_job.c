@@ -24,6 +24,7 @@ static char folder[512]; /* made for this run, set by main */
  * cancelled, S nobody answers; of orders t taken, f refused. The last one stands for all others. */
 static struct {
     const char *answers, *orders, *link, *gone;
+    const char *script;               /* that may be submitted; NULL: the job's own */
     char calls[1024], submitted[256]; /* the arguments of a script that was submitted */
     int32_t starts, restarts;
     time_t end;
@@ -175,7 +176,7 @@ static bool submit(const char *script, const struct sw_arguments_words *argument
         snprintf(slurm.submitted + used, sizeof slurm.submitted - used, "%s%s", i > 0 ? " " : "",
                  arguments->word[i]);
     }
-    assert_string_equal(script, "job.sbatch");
+    assert_string_equal(script, slurm.script != NULL ? slurm.script : "job.sbatch");
     assert_string_equal(job, "17");
     snprintf(number, SW_ALLOCATION_WORD_BYTES, "18");
     return take("submit", without);
@@ -229,6 +230,8 @@ static struct sw_supervise_settings settings(enum sw_continue how)
 {
     return (struct sw_supervise_settings){.plan = "/x/run.4.plan.yaml",
                                           .digests = "3:0123456789abcdef,4:fedcba9876543210",
+                                          .stages = "",
+                                          .next = "",
                                           .elastic = true,
                                           .least = 3,
                                           .most = 4,
@@ -392,6 +395,105 @@ static void tries_nodes_before_it_trains(void **state)
     plan_start(2, "case \"$*\" in *train*'--steps 5') ;; *) exit 99 ;; esac", 1, 0, NULL, 0);
     assert_int_equal(sw_supervise(&set, &stand_in), 0);
     assert_string_equal(slurm.calls, "start=4 start=4");
+}
+
+/* ---- Stages ---- */
+
+/* Start `number` ends an attempt of a stage. */
+static void plan_stage(int32_t number, const char *stage, int64_t attempt, int32_t verdict,
+                       int64_t step)
+{
+    char name[32], text[2048];
+    snprintf(name, sizeof name, "start-%d", (int)number);
+    snprintf(text, sizeof text,
+             "case \"$*\" in *run.%s.4.plan.yaml*) ;; *) exit 99 ;; esac\nmkdir -p %s/%s\n"
+             "echo '{\"schema\": \"shardwright.attempt/1\", \"attempt\": %d, \"verdict\": %d, "
+             "\"nodes\": [], \"cause\": \"a test\", \"step\": %d, \"first_step\": 0, "
+             "\"job\": \"17\"}' >%s/%s/attempt.json\nexit %d\n",
+             stage, folder, stage, (int)attempt, (int)verdict, (int)step, folder, stage,
+             (int)verdict);
+    write_text(name, text);
+}
+
+static struct sw_supervise_settings settings_staged(enum sw_continue how)
+{
+    struct sw_supervise_settings set = settings(how);
+    clean();
+    slurm.answers = "R";
+    slurm.orders = "t";
+    slurm.link = "O";
+    set.plan = "/x/run.short.4.plan.yaml";
+    set.stages = "short/5/4:0123456789abcdef,3:1 long/7/4:fedcba9876543210";
+    return set;
+}
+
+/* One job trains a stage after the other; the next job begins with the one that is not done. */
+static void stages_share_a_job(void **state)
+{
+    (void)state;
+    struct sw_supervise_settings set = settings_staged(SW_CONTINUE_REQUEUE);
+    plan_stage(1, "short", 1, 75, 3);
+    assert_int_equal(sw_supervise(&set, &stand_in), 75);
+    assert_string_equal(slurm.calls, "start=4 ask requeue");
+    plan_stage(2, "short", 2, 0, 5);
+    plan_stage(3, "long", 1, 75, 2);
+    slurm.calls[0] = '\0';
+    assert_int_equal(sw_supervise(&set, &stand_in), 75);
+    assert_string_equal(slurm.calls, "start=4 ask start=4+ ask requeue");
+    plan_stage(4, "long", 2, 0, 7);
+    slurm.calls[0] = '\0';
+    assert_int_equal(sw_supervise(&set, &stand_in), 0);
+    assert_string_equal(slurm.calls, "start=4");
+    /* nothing is left */
+    slurm.calls[0] = '\0';
+    assert_int_equal(sw_supervise(&set, &stand_in), 0);
+    assert_string_equal(slurm.calls, "");
+}
+
+/* Between two stages somebody cancels the job: no ranks are started. */
+static void a_cancelled_job_begins_no_stage(void **state)
+{
+    (void)state;
+    struct sw_supervise_settings set = settings_staged(SW_CONTINUE_REQUEUE);
+    slurm.answers = "C";
+    plan_stage(1, "short", 1, 0, 5);
+    assert_int_equal(sw_supervise(&set, &stand_in), 0);
+    assert_string_equal(slurm.calls, "start=4 ask ask");
+}
+
+/* Stages on another number of nodes are another job's, which begins when this one is over. */
+static void other_nodes_are_another_job(void **state)
+{
+    (void)state;
+    struct sw_supervise_settings set = settings_staged(SW_CONTINUE_REQUEUE);
+    set.next = "/x/run.huge.sbatch";
+    plan_stage(1, "short", 1, 0, 5);
+    plan_stage(2, "long", 1, 0, 7);
+    slurm.script = set.next;
+    slurm.orders = "ft";
+    assert_int_equal(sw_supervise(&set, &stand_in), 0);
+    assert_string_equal(slurm.calls, "start=4 ask start=4+ ask submit ask submit");
+    /* a job that is requeued although its stages are done */
+    slurm.calls[0] = '\0';
+    assert_int_equal(sw_supervise(&set, &stand_in), 0);
+    assert_string_equal(slurm.calls, "ask submit");
+}
+
+static void stages_are_not_started_over(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"short", "short/5",      "short/x/4:1", "/5/4:1",
+                                        "a/b/c", "sh.ort/5/4:1", "short/5/"};
+    static const char *const arguments[] = {"--resume", "none", "--overwrite"};
+    struct sw_supervise_settings set = settings_staged(SW_CONTINUE_REQUEUE);
+    set.arguments = (struct sw_arguments_words){arguments, 3};
+    assert_int_equal(sw_supervise(&set, &stand_in), 2);
+    set.arguments.count = 0;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        set.stages = wrong[i];
+        assert_int_equal(sw_supervise(&set, &stand_in), 2);
+    }
+    assert_string_equal(slurm.calls, "");
 }
 
 /* ---- Arguments of the runner ---- */
@@ -575,6 +677,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_follows_an_end),
         cmocka_unit_test(goes_on_without_a_node),
         cmocka_unit_test(tries_nodes_before_it_trains),
+        cmocka_unit_test(stages_share_a_job),
+        cmocka_unit_test(a_cancelled_job_begins_no_stage),
+        cmocka_unit_test(other_nodes_are_another_job),
+        cmocka_unit_test(stages_are_not_started_over),
         cmocka_unit_test(signals_end_nothing_here),
         cmocka_unit_test(signals_are_passed),
         cmocka_unit_test(the_ranks_are_reminded),

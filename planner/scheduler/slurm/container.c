@@ -87,6 +87,9 @@ static int gather(struct folders *f, const char *plan, const char *runner,
         for (int32_t j = 0; j < data[i]->count; j++)
             if (add(f, mounts, sw_data_folder(data[i]->item[j].text), err) != 0)
                 return -1;
+    if (run->stage.from != NULL && run->stage.count == 0 &&
+        add(f, mounts, strdup(run->stage.from), err) != 0)
+        return -1;
     if (run->init_from != NULL && add(f, mounts, strdup(run->init_from), err) != 0)
         return -1;
     if (run->init_adapter != NULL && add(f, mounts, strdup(run->init_adapter), err) != 0)

@@ -578,10 +578,10 @@ static int write_log(const struct sw_run_config *run, char out[SW_LOG_BYTES], st
 static bool runs_once(const struct sw_run_config *run)
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
-    return run->job.type == SW_JOB_TRAIN && run->nodes_least == run->nodes_most &&
-           !sw_slurm_is_mpirun(slurm->mpi) && !orders_nodes(run) &&
-           slurm->continues == SW_CONTINUE_NONE && slurm->preflight == SW_PREFLIGHT_OFF &&
-           !slurm->shrink_limit &&
+    return run->job.type == SW_JOB_TRAIN && run->stage.count == 0 &&
+           run->nodes_least == run->nodes_most && !sw_slurm_is_mpirun(slurm->mpi) &&
+           !orders_nodes(run) && slurm->continues == SW_CONTINUE_NONE &&
+           slurm->preflight == SW_PREFLIGHT_OFF && !slurm->shrink_limit &&
            (slurm->requeue == SW_REQUEUE_AUTO || slurm->requeue == SW_REQUEUE_NO);
 }
 
