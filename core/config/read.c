@@ -26,6 +26,10 @@ static enum sw_config_kind guess_kind(const struct sw_config *c, const struct no
     if (schema != NULL && schema->kind == NODE_SCALAR &&
         strncmp(schema->text, "shardwright.plan", 16) == 0)
         return SW_CONFIG_PLAN;
+    /* a record that a program keeps, such as stages.json */
+    if (schema != NULL && schema->kind == NODE_SCALAR &&
+        strncmp(schema->text, "shardwright.", 12) == 0)
+        return SW_CONFIG_UNKNOWN;
     enum sw_config_kind best = SW_CONFIG_UNKNOWN;
     count_keys(c, root, hits);
     for (int32_t kind = 0; kind < SW_CONFIG_UNKNOWN; kind++)

@@ -313,7 +313,7 @@ static void print_json(const struct emitting *e, const char *path)
         }
         sw_json_end(j);
         if (price != NULL)
-            sw_stages_write_totals(j, "totals", price, e->count);
+            sw_stages_write_totals(j, "totals", run, price, e->count);
         free(price);
     }
     sw_json_end(j);
@@ -415,7 +415,7 @@ static void tell_stages(const struct emitting *e)
     for (int32_t i = 1; price != NULL && i < e->count; i++)
         sw_stages_tell_link(e->said, &e->stage[i].run, &e->stage[i - 1].run);
     if (price != NULL && e->stage[0].run.stage.count > 0)
-        sw_stages_tell_totals(e->said, e->stage[0].run.name, price, e->count);
+        sw_stages_tell_totals(e->said, &e->stage[0].run, price, e->count);
     free(price);
 }
 

@@ -215,7 +215,7 @@ static void warn_of_hours(const char *path, const struct sw_run_config *run,
     const double saved_s = chosen->cost.step_seconds - better->step_seconds;
     if (run->says_steps && saved_s > 0)
         snprintf(text, sizeof text, " and end %s earlier",
-                 sw_format_duration(saved_s * (double)run->optimizer.total_steps, earlier));
+                 sw_format_duration(saved_s * (double)sw_run_steps(run), earlier));
     fprintf(stderr,
             "%s: warning: %d nodes take %.0f %% fewer accelerator-hours%s: %s a step, %s with %d; "
             "'nodes: %d' takes them, --nodes %d..%d compares\n",

@@ -219,10 +219,10 @@ static int search_stages(const struct sw_options *options, const struct sw_run_f
     }
     if (options->json) {
         printf("],\n\t\"totals\": ");
-        sw_stages_write_totals(j, NULL, price, run_file->count);
+        sw_stages_write_totals(j, NULL, run, price, run_file->count);
         printf("\n}\n");
     } else if (status == SW_OK || status == SW_UNMET) {
-        sw_stages_tell_totals(stdout, run->name, price, run_file->count);
+        sw_stages_tell_totals(stdout, run, price, run_file->count);
     }
 out:
     free(price);

@@ -239,7 +239,7 @@ void sw_frontier_tell(FILE *out, const struct sw_run_config *run, const struct s
             sw_format_counted(run->cluster.accelerators_per_node, "accelerator", a));
     if (f->whole_run)
         fprintf(out, "%s, saves, starts and failures\n",
-                sw_format_counted((double)run->optimizer.total_steps, "step", b));
+                sw_format_counted((double)sw_run_steps(run), "step", b));
     else
         fprintf(out, "steps alone: optimizer.total_steps of a training is not said\n");
     fprintf(out,

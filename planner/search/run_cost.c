@@ -73,7 +73,7 @@ static int price(const struct sw_run_config *run, const struct sw_candidate *c,
     struct sw_checkpoint_cost save;
     const struct sw_saved_run saved = {.memory_total = c->memory.reserved + programs->arena_bytes,
                                        .step_seconds = c->cost.step_seconds,
-                                       .total_steps = run->optimizer.total_steps,
+                                       .total_steps = sw_run_steps(run),
                                        .write_limit = run->checkpoint_bandwidth};
     if (sw_cost_price(programs->program[SW_PROGRAM_EVALUATE], &run->cluster, NULL, &evaluation,
                       err) != 0 ||
@@ -83,7 +83,7 @@ static int price(const struct sw_run_config *run, const struct sw_candidate *c,
     const double lead_s =
         (double)sw_script_lead_s(c->cost.step_seconds + save.stall_s + save.write_s);
     const struct sw_run_step step = {
-        .steps = run->optimizer.total_steps,
+        .steps = sw_run_steps(run),
         .step_s = c->cost.step_seconds,
         .low_s = c->cost.band_low_seconds,
         .high_s = c->cost.band_high_seconds,

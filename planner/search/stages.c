@@ -23,6 +23,8 @@ void sw_stage_price_make(const struct sw_run_config *run, const struct sw_candid
         out->step_seconds = candidate->cost.step_seconds;
         sw_mesh_format(&candidate->decision.mesh, out->mesh, sizeof out->mesh);
     }
+    if (candidate == NULL || sw_search_price_run(run, candidate, NULL, &out->cost, NULL) != 0)
+        out->cost = (struct sw_run_cost){.wall_s.value = NAN};
     out->seconds = (double)out->steps * out->step_seconds;
     out->accelerator_hours = out->seconds / 3600 * out->accelerators;
 }
@@ -100,6 +102,10 @@ static struct sw_stage_price sum_of(const struct sw_stage_price *price, int32_t 
         sum.seconds += price[i].seconds;
         sum.accelerator_hours += price[i].accelerator_hours;
         sum.says_steps = sum.says_steps && price[i].says_steps;
+        if (i == 0)
+            sum.cost = price[i].cost;
+        else
+            sw_run_cost_add(&sum.cost, &price[i].cost);
     }
     return sum;
 }
@@ -119,14 +125,15 @@ static void tell_row(FILE *out, const char *name, const struct sw_stage_price *p
             step, took, hours);
 }
 
-void sw_stages_tell_totals(FILE *out, const char *run, const struct sw_stage_price *price,
-                           int32_t count)
+void sw_stages_tell_totals(FILE *out, const struct sw_run_config *run,
+                           const struct sw_stage_price *price, int32_t count)
 {
     const struct sw_stage_price sum = sum_of(price, count);
     int32_t width = 5;
+    char line[320];
     for (int32_t i = 0; i < count; i++)
         width = (int32_t)strlen(price[i].name) > width ? (int32_t)strlen(price[i].name) : width;
-    fprintf(out, "\n%s, all %d stages%s\n", run, (int)count,
+    fprintf(out, "\n%s, all %d stages%s\n", run->name, (int)count,
             sum.says_steps ? ""
                            : "; steps assumed where a stage does not say optimizer.total_steps");
     fprintf(out, "  %-*s %10s %10s  %-14s %10s %10s\n", (int)width, "stage", "steps", "tokens",
@@ -134,18 +141,26 @@ void sw_stages_tell_totals(FILE *out, const char *run, const struct sw_stage_pri
     for (int32_t i = 0; i < count; i++)
         tell_row(out, price[i].name, &price[i], width);
     tell_row(out, "sum", &sum, width);
+    if (sum.says_steps && !isnan(sum.cost.wall_s.value)) {
+        fprintf(out, "whole run ");
+        sw_format_wrapped(out, sw_report_run_cost(run, &sum.cost, line, sizeof line), 10, 10, 100);
+    }
 }
 
-void sw_stages_write_totals(struct sw_json *j, const char *key, const struct sw_stage_price *price,
-                            int32_t count)
+void sw_stages_write_totals(struct sw_json *j, const char *key, const struct sw_run_config *run,
+                            const struct sw_stage_price *price, int32_t count)
 {
     const struct sw_stage_price sum = sum_of(price, count);
-    sw_json_inline(j, key);
+    sw_json_object(j, key);
     sw_json_integer(j, "steps", sum.steps);
     sw_json_bool(j, "steps_assumed", !sum.says_steps);
     sw_json_number(j, "tokens", sum.tokens);
     sw_json_number(j, "run_seconds", sum.seconds);
     sw_json_number(j, "accelerator_hours", sum.accelerator_hours);
+    if (sum.says_steps && !isnan(sum.cost.wall_s.value))
+        sw_run_cost_write_json(j, "run_cost", run, &sum.cost);
+    else
+        sw_json_null(j, "run_cost");
     sw_json_end(j);
 }
 

@@ -2,6 +2,7 @@
 #ifndef SW_SEARCH_STAGES_H
 #define SW_SEARCH_STAGES_H
 
+#include "planner/search/run_cost.h"
 #include "planner/search/search.h"
 
 #include <stdio.h>
@@ -15,6 +16,7 @@ struct sw_stage_price {
     double seconds, accelerator_hours;
     int32_t nodes, accelerators;
     bool says_steps;
+    struct sw_run_cost cost; /* of the whole stage, as sw_search_price_run has it */
 };
 
 /* candidate NULL: no mesh fits. */
@@ -38,13 +40,14 @@ bool sw_stages_share_job(const struct sw_run_config *run, const struct sw_run_co
 /* Says on stderr which stage has no mesh. Nothing of a run without stages. */
 void sw_stages_tell_unmet(const struct sw_run_config *run);
 
-/* A row for each stage, and their sums. */
-void sw_stages_tell_totals(FILE *out, const char *run, const struct sw_stage_price *price,
-                           int32_t count);
-/* The members steps, tokens, run_seconds and accelerator_hours, sums of the stages', of the object
- * `key`; null where a stage has no mesh. */
+/* A row for each stage, and their sums; the whole run is what the costs of all stages add up to.
+ * run: of a stage. */
+void sw_stages_tell_totals(FILE *out, const struct sw_run_config *run,
+                           const struct sw_stage_price *price, int32_t count);
+/* The members steps, tokens, run_seconds, accelerator_hours and run_cost, sums of the stages', of
+ * the object `key`; null where a stage has no mesh. */
 struct sw_json;
-void sw_stages_write_totals(struct sw_json *json, const char *key,
+void sw_stages_write_totals(struct sw_json *json, const char *key, const struct sw_run_config *run,
                             const struct sw_stage_price *price, int32_t count);
 /* The member `stage`: name, number, of, begins_with, continue_schedule, link. */
 void sw_stages_write_stage(struct sw_json *json, const struct sw_run_config *run,

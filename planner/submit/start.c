@@ -347,7 +347,7 @@ static void expect_result(const struct gathering *g, struct sw_start_choice *c)
 {
     const bool trains = sw_run_purpose(g->run) == SW_FOR_TRAIN;
     const double steps_s =
-        trains ? (double)g->run->optimizer.total_steps * c->candidate.cost.step_seconds : 0;
+        trains ? (double)sw_run_steps(g->run) * c->candidate.cost.step_seconds : 0;
     const double usable = c->limit_s - SW_START_SETUP_SECONDS;
     if (usable <= c->candidate.cost.step_seconds) {
         c->starts = false;

@@ -64,6 +64,7 @@ SAME = (
     (r"^rejected\[\]\.", "rejected."),
     (r"^(fewer|better)_nodes\[\]\.", "node_counts[]."),
     (r"^frontier\.counts\[\]\.run_cost\.", "run_cost."),
+    (r"^totals\.run_cost\.", "run_cost."),
     (r"^rejected\.suggestion(\.and)+\.", "rejected.suggestion."),
     (r"\.backward_layer\.", ".forward_layer."),
     (r"^(files\[\])\.new\.", r"\1.old."),

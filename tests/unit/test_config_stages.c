@@ -108,6 +108,17 @@ static void the_command_line_changes_them(void **state)
     sw_config_free(config);
 }
 
+/* What a program keeps of them is no run. */
+static void their_record_is_no_run(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"schema\": \"shardwright.stages/1\", \"run\": \"toy\", \"stages\": [{\"name\": \"a\"}]}";
+    struct sw_config *config = read_named("stages.json", text, SW_CONFIG_UNKNOWN, NULL);
+    assert_int_equal(sw_config_get_kind(config), SW_CONFIG_UNKNOWN);
+    sw_config_free(config);
+}
+
 static void a_setting_that_no_stage_takes_is_told(void **state)
 {
     (void)state;
@@ -254,6 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_is_the_run_with_its_keys),
         cmocka_unit_test(the_command_line_changes_them),
+        cmocka_unit_test(their_record_is_no_run),
         cmocka_unit_test(a_setting_that_no_stage_takes_is_told),
         cmocka_unit_test(positions_go_before_the_models),
         cmocka_unit_test(mistakes_are_at_their_lines),
