@@ -96,13 +96,14 @@ static int write_page(const char *path, const struct sw_run_config *run,
     return sw_file_commit(&file, err);
 }
 
-/* Compares numbers of nodes; *run becomes the run on the one that is chosen, or comes closest. */
+/* Compares numbers of nodes; run[0..stages) become those on the one that is chosen, or comes
+ * closest. */
 static int compare_nodes(const struct sw_options *options, const struct sw_node_list *nodes,
                          const struct sw_cost_limits *limits, struct sw_run_config *run,
-                         struct sw_frontier *frontier, struct sw_error *err)
+                         int32_t stages, struct sw_frontier *frontier, struct sw_error *err)
 {
     const double start = sw_clock_now();
-    if (sw_frontier_find(run, nodes, limits, frontier, err) != 0)
+    if (sw_frontier_find_stages(run, stages, nodes, limits, frontier, err) != 0)
         return -1;
     if (options->html != NULL && write_page(options->html, run, frontier, err) != 0)
         return -1;
@@ -111,8 +112,12 @@ static int compare_nodes(const struct sw_options *options, const struct sw_node_
         return 0;
     }
     const int32_t at = frontier->chosen >= 0 ? frontier->chosen : frontier->closest;
-    const struct sw_run_config before = *run;
-    return at < 0 ? 0 : sw_run_at_nodes(&before, frontier->row[at].nodes, run, err);
+    for (int32_t i = 0; i < stages && at >= 0; i++) {
+        const struct sw_run_config before = run[i];
+        if (sw_run_at_nodes(&before, frontier->row[at].nodes, &run[i], err) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* The run on its own nodes, within its limits. */
@@ -177,35 +182,36 @@ out:
     return status;
 }
 
-/* Every stage, and all of them together. Returns the exit code of the first that fails. */
-static int search_stages(const struct sw_options *options, const struct sw_run_file *run_file)
+/* The same of all stages together; where a limit is given, on their own number of nodes, too. */
+static int compare_stages(const struct sw_options *options, struct sw_run_config *run,
+                          int32_t stages, struct sw_frontier *frontier, struct sw_error *err)
+{
+    struct sw_cost_limits limits;
+    struct sw_node_list nodes;
+    if (read_limits(options, run, &limits, err) != 0 ||
+        list_nodes(options, run, &limits, &nodes, err) != 0)
+        return -1;
+    if (nodes.count == 0 && limits.count > 0)
+        nodes = (struct sw_node_list){.count = 1, .nodes = {run->cluster.nodes}};
+    if (check_options(options, sw_search_purpose(options, run), &nodes, err) != 0)
+        return -1;
+    return nodes.count == 0 ? 0
+                            : compare_nodes(options, &nodes, &limits, run, stages, frontier, err);
+}
+
+/* Every stage, all of them together, and the numbers of nodes that were compared. Returns the exit
+ * code of the first that fails. */
+static int tell_stages(const struct sw_options *options, const struct sw_run_config *run,
+                       int32_t stages, const struct sw_frontier *frontier,
+                       struct sw_stage_price *price)
 {
     struct sw_json json = {.out = stdout, .style = SW_JSON_TABS}, *j = &json;
-    struct sw_run_config *run = calloc((size_t)run_file->count, sizeof *run);
-    struct sw_stage_price *price = calloc((size_t)run_file->count, sizeof *price);
-    struct sw_error err = {0};
     int status = SW_OK;
-    if (options->nodes != NULL || options->budget_count > 0 || options->deadline != NULL ||
-        options->html != NULL) {
-        sw_fail(&err, SW_BAD_INPUT,
-                "--nodes, --budget, --deadline and --html are about one stage of the run; name it, "
-                "as in --stage %s",
-                run_file->run.stage.name);
-        status = sw_command_fail(&err);
-        goto out;
-    }
-    if (run == NULL || price == NULL) {
-        sw_fail(&err, SW_ENVIRONMENT, "out of memory for the stages");
-        status = sw_command_fail(&err);
-        goto out;
-    }
-    for (int32_t i = 0; i < run_file->count; i++)
-        run[i] = sw_run_file_stage(options, run_file, i);
     if (options->json)
         printf("{\n\t\"schema\": \"shardwright.search.stages/1\",\n\t\"run\": \"%s\",\n"
                "\t\"stages\": [\n",
                run->name); /* a name has letters that need no escape */
-    for (int32_t i = 0; i < run_file->count; i++) {
+    for (int32_t i = 0; i < stages; i++) {
         if (options->json && i > 0)
             printf(",\n");
         struct sw_frontier none = {.chosen = -1};
@@ -219,12 +225,44 @@ static int search_stages(const struct sw_options *options, const struct sw_run_f
     }
     if (options->json) {
         printf("],\n\t\"totals\": ");
-        sw_stages_write_totals(j, NULL, run, price, run_file->count);
+        sw_stages_write_totals(j, NULL, run, price, stages);
+        if (frontier->count > 0) {
+            printf(",\n\t\"frontier\": ");
+            sw_frontier_write_json(j, NULL, run, frontier);
+        }
         printf("\n}\n");
     } else if (status == SW_OK || status == SW_UNMET) {
-        sw_stages_tell_totals(stdout, run, price, run_file->count);
+        sw_stages_tell_totals(stdout, run, price, stages);
+    }
+    return status;
+}
+
+static int search_stages(const struct sw_options *options, const struct sw_run_file *run_file)
+{
+    struct sw_run_config *run = calloc((size_t)run_file->count, sizeof *run);
+    struct sw_stage_price *price = calloc((size_t)run_file->count, sizeof *price);
+    struct sw_frontier frontier = {.chosen = -1};
+    struct sw_error err = {0};
+    int status = SW_OK;
+    if (run == NULL || price == NULL) {
+        sw_fail(&err, SW_ENVIRONMENT, "out of memory for the stages");
+        status = sw_command_fail(&err);
+        goto out;
+    }
+    for (int32_t i = 0; i < run_file->count; i++)
+        run[i] = sw_run_file_stage(options, run_file, i);
+    if (compare_stages(options, run, run_file->count, &frontier, &err) != 0) {
+        status = sw_command_fail(&err);
+        goto out;
+    }
+    if (frontier.count == 0 || options->json)
+        status = tell_stages(options, run, run_file->count, &frontier, price);
+    if (frontier.count > 0 && frontier.chosen < 0 && status == SW_OK) {
+        sw_frontier_unmet(run, &frontier, &err);
+        status = sw_command_fail(&err);
     }
 out:
+    sw_frontier_free(&frontier);
     free(price);
     free(run);
     return status;
@@ -249,7 +287,8 @@ int sw_command_search(const struct sw_options *options)
     if (read_limits(options, run, &limits, &err) != 0 ||
         list_nodes(options, run, &limits, &nodes, &err) != 0 ||
         check_options(options, purpose, &nodes, &err) != 0 ||
-        (nodes.count > 0 && compare_nodes(options, &nodes, &limits, run, &frontier, &err) != 0)) {
+        (nodes.count > 0 &&
+         compare_nodes(options, &nodes, &limits, run, 1, &frontier, &err) != 0)) {
         status = sw_command_fail(&err);
         goto out;
     }

@@ -43,33 +43,40 @@ static void compare_with_limits(const struct sw_run_config *run,
     }
 }
 
-/* Takes the search's choice on the nodes of `run`. */
-static int take_choice(const struct sw_run_config *run, const struct sw_candidate *chosen,
-                       const struct sw_cost_limits *limits, struct sw_frontier_row *row,
-                       struct sw_error *err)
+/* Adds the search's choice for a stage, on the nodes of `run`: of the first its mesh, of all what
+ * they take. */
+static int add_choice(const struct sw_run_config *run, const struct sw_candidate *chosen,
+                      bool first, struct sw_frontier_row *row, struct sw_error *err)
 {
     enum { STEPS = 1000 };
     const int32_t accelerators = run->cluster.nodes * run->cluster.accelerators_per_node;
-    row->fits = row->ends = true;
-    row->mesh = chosen->decision.mesh;
-    row->step_seconds = chosen->cost.step_seconds;
-    row->end_s = STEPS * row->step_seconds;
-    row->hours = row->end_s / 3600 * accelerators;
-    if (is_priced(run)) {
-        if (sw_search_price_run(run, chosen, NULL, &row->cost, err) != 0)
-            return -1;
-        row->ends = isfinite(row->cost.wall_s.value);
-        row->end_s = row->ends ? row->cost.wall_s.value : INFINITY;
-        row->hours = row->ends ? row->cost.accelerator_hours.value : INFINITY;
+    struct sw_run_cost cost;
+    double end_s = STEPS * chosen->cost.step_seconds, hours = end_s / 3600 * accelerators;
+    if (first) {
+        row->fits = row->ends = true;
+        row->mesh = chosen->decision.mesh;
+        row->step_seconds = chosen->cost.step_seconds;
     }
-    compare_with_limits(run, limits, row);
+    if (is_priced(run)) {
+        if (sw_search_price_run(run, chosen, NULL, &cost, err) != 0)
+            return -1;
+        if (first)
+            row->cost = cost;
+        else
+            sw_run_cost_add(&row->cost, &cost);
+        row->ends = row->ends && isfinite(cost.wall_s.value);
+        end_s = cost.wall_s.value;
+        hours = cost.accelerator_hours.value;
+    }
+    row->end_s = row->ends ? row->end_s + end_s : INFINITY;
+    row->hours = row->ends ? row->hours + hours : INFINITY;
     return 0;
 }
 
-/* A mistake that is met on other nodes alone, as rules that do not go together there, leaves this
- * number without a mesh. */
-static int search_row(const struct sw_run_config *run, const struct sw_cost_limits *limits,
-                      struct sw_frontier_row *row, struct sw_error *err)
+/* Searches a stage, or the whole run, on the row's nodes. A mistake that is met there alone, as
+ * rules that do not go together, leaves the number without a mesh. */
+static int search_stage(const struct sw_run_config *run, bool first, struct sw_frontier_row *row,
+                        struct sw_error *err)
 {
     struct sw_run_config part;
     struct sw_search search = {0};
@@ -81,15 +88,30 @@ static int search_row(const struct sw_run_config *run, const struct sw_cost_limi
         if (why.status == SW_ENVIRONMENT)
             return sw_fail_as(err, &why);
         snprintf(row->why, sizeof row->why, "%.159s", why.message);
+        row->fits = row->ends = false;
         return 0;
     }
-    const struct sw_candidate *first = search.count > 0 ? &search.mesh[0] : NULL;
-    if (search.feasible > 0)
-        status = take_choice(&part, first, limits, row, err);
-    else if (first != NULL && first->reason == SW_REJECT_MEMORY)
-        row->lacking_bytes = first->memory.total + first->memory.headroom - first->memory.limit;
+    const struct sw_candidate *best = search.count > 0 ? &search.mesh[0] : NULL;
+    if (search.feasible > 0) {
+        status = add_choice(&part, best, first, row, err);
+    } else {
+        row->fits = row->ends = false;
+        if (best != NULL && best->reason == SW_REJECT_MEMORY)
+            row->lacking_bytes = best->memory.total + best->memory.headroom - best->memory.limit;
+    }
     sw_search_free(&search);
     return status;
+}
+
+static int search_row(const struct sw_run_config *stage, int32_t stages,
+                      const struct sw_cost_limits *limits, struct sw_frontier_row *row,
+                      struct sw_error *err)
+{
+    for (int32_t i = 0; i < stages && (i == 0 || row->fits); i++)
+        if (search_stage(&stage[i], i == 0, row, err) != 0)
+            return -1;
+    compare_with_limits(stage, limits, row);
+    return 0;
 }
 
 /* ---- The frontier ---- */
@@ -202,14 +224,17 @@ int sw_cost_limits_check(const struct sw_run_config *run, const struct sw_cost_l
     return 0;
 }
 
-static int begin(const struct sw_run_config *run, int32_t count,
+static int begin(const struct sw_run_config *stage, int32_t stages, int32_t count,
                  const struct sw_cost_limits *limits, struct sw_frontier *out, struct sw_error *err)
 {
-    *out = (struct sw_frontier){.own = -1, .whole_run = is_priced(run)};
+    *out = (struct sw_frontier){.own = -1, .whole_run = true, .stages = stages};
     if (limits != NULL)
         out->limits = *limits;
-    if (sw_cost_limits_check(run, &out->limits, err) != 0)
-        return -1;
+    for (int32_t i = 0; i < stages; i++) {
+        out->whole_run = out->whole_run && is_priced(&stage[i]);
+        if (sw_cost_limits_check(&stage[i], &out->limits, err) != 0)
+            return -1;
+    }
     out->row = calloc((size_t)count, sizeof *out->row);
     if (out->row == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the numbers of nodes");
@@ -217,38 +242,46 @@ static int begin(const struct sw_run_config *run, int32_t count,
     return 0;
 }
 
-int sw_frontier_find(const struct sw_run_config *run, const struct sw_node_list *nodes,
-                     const struct sw_cost_limits *limits, struct sw_frontier *out,
-                     struct sw_error *err)
+int sw_frontier_find_stages(const struct sw_run_config *stage, int32_t stages,
+                            const struct sw_node_list *nodes, const struct sw_cost_limits *limits,
+                            struct sw_frontier *out, struct sw_error *err)
 {
-    if (begin(run, nodes->count, limits, out, err) != 0)
+    if (begin(stage, stages, nodes->count, limits, out, err) != 0)
         return -1;
     for (int32_t i = 0; i < nodes->count; i++) {
         out->row[i].nodes = nodes->nodes[i];
-        if (nodes->nodes[i] == run->cluster.nodes)
+        if (nodes->nodes[i] == stage->cluster.nodes)
             out->own = i;
-        if (search_row(run, &out->limits, &out->row[i], err) != 0) {
+        if (search_row(stage, stages, &out->limits, &out->row[i], err) != 0) {
             sw_frontier_free(out);
             return -1;
         }
     }
     sw_frontier_mark(out);
-    choose(run, out);
+    choose(stage, out);
     return 0;
+}
+
+int sw_frontier_find(const struct sw_run_config *run, const struct sw_node_list *nodes,
+                     const struct sw_cost_limits *limits, struct sw_frontier *out,
+                     struct sw_error *err)
+{
+    return sw_frontier_find_stages(run, 1, nodes, limits, out, err);
 }
 
 int sw_frontier_of_run(const struct sw_run_config *run, const struct sw_candidate *chosen,
                        const struct sw_cost_limits *limits, struct sw_frontier *out,
                        struct sw_error *err)
 {
-    if (begin(run, 1, limits, out, err) != 0)
+    if (begin(run, 1, 1, limits, out, err) != 0)
         return -1;
     out->own = 0;
     out->row[0].nodes = run->cluster.nodes;
-    if (take_choice(run, chosen, &out->limits, &out->row[0], err) != 0) {
+    if (add_choice(run, chosen, true, &out->row[0], err) != 0) {
         sw_frontier_free(out);
         return -1;
     }
+    compare_with_limits(run, &out->limits, &out->row[0]);
     sw_frontier_mark(out);
     choose(run, out);
     return 0;

@@ -70,6 +70,7 @@ enum sw_choice_rule { SW_CHOICE_BY_HOURS, SW_CHOICE_BY_END, SW_CHOICE_BY_RUN };
 struct sw_frontier {
     struct sw_frontier_row *row; /* [count], by nodes */
     int32_t count, fitting, undominated;
+    int32_t stages; /* of the run; 1 without any */
     struct sw_cost_limits limits;
     int32_t own;                  /* the run's own number of nodes; index, -1: not among them */
     int32_t best_hours, best_end; /* fewest accelerator-hours, first end; indices, -1: none */
@@ -84,6 +85,11 @@ struct sw_frontier {
 int sw_frontier_find(const struct sw_run_config *run, const struct sw_node_list *nodes,
                      const struct sw_cost_limits *limits, struct sw_frontier *out,
                      struct sw_error *err);
+/* The same of a run with stages, each of which has the row's nodes: a row's cost is their sum, its
+ * mesh and step are the first stage's. */
+int sw_frontier_find_stages(const struct sw_run_config *stage, int32_t stages,
+                            const struct sw_node_list *nodes, const struct sw_cost_limits *limits,
+                            struct sw_frontier *out, struct sw_error *err);
 /* The same of the run on its own nodes alone, of which `search` found `chosen`. */
 int sw_frontier_of_run(const struct sw_run_config *run, const struct sw_candidate *chosen,
                        const struct sw_cost_limits *limits, struct sw_frontier *out,
@@ -120,9 +126,9 @@ int sw_frontier_settle(const char *path, struct sw_run_config *run, struct sw_er
 /* frontier_page.c: a page for a browser, with a picture. */
 void sw_frontier_page(FILE *out, const struct sw_run_config *run,
                       const struct sw_frontier *frontier);
-/* The member `frontier` of the open object. */
+/* The member `key` of the open object. */
 struct sw_json;
-void sw_frontier_write_json(struct sw_json *json, const struct sw_run_config *run,
+void sw_frontier_write_json(struct sw_json *json, const char *key, const struct sw_run_config *run,
                             const struct sw_frontier *frontier);
 
 #endif

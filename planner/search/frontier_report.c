@@ -237,7 +237,11 @@ void sw_frontier_tell(FILE *out, const struct sw_run_config *run, const struct s
         fprintf(out, "%d to %d, ", (int)f->row[0].nodes, (int)f->row[f->count - 1].nodes);
     fprintf(out, "of %s each; ",
             sw_format_counted(run->cluster.accelerators_per_node, "accelerator", a));
-    if (f->whole_run)
+    if (f->stages > 1)
+        fprintf(out, "%d stages, mesh and step of the first; ", (int)f->stages);
+    if (f->whole_run && f->stages > 1)
+        fprintf(out, "saves, starts and failures\n");
+    else if (f->whole_run)
         fprintf(out, "%s, saves, starts and failures\n",
                 sw_format_counted((double)sw_run_steps(run), "step", b));
     else
@@ -382,11 +386,11 @@ static void write_nodes(struct sw_json *j, const char *key, const struct sw_fron
         sw_json_null(j, key);
 }
 
-void sw_frontier_write_json(struct sw_json *j, const struct sw_run_config *run,
+void sw_frontier_write_json(struct sw_json *j, const char *key, const struct sw_run_config *run,
                             const struct sw_frontier *f)
 {
     char why[NOTE];
-    sw_json_object(j, "frontier");
+    sw_json_object(j, key);
     write_nodes(j, "chosen", f, f->chosen);
     sw_json_text(j, "why", f->chosen >= 0 ? sw_frontier_why(run, f, why, sizeof why) : NULL);
     write_nodes(j, "closest", f, f->closest);

@@ -263,7 +263,7 @@ void sw_train_write_head(struct sw_json *j, const struct sw_run_config *run,
     if (told->count > 0)
         sw_node_counts_write_json(j, "node_counts", run, told->counts, told->count);
     if (told->frontier != NULL)
-        sw_frontier_write_json(j, run, told->frontier);
+        sw_frontier_write_json(j, "frontier", run, told->frontier);
 }
 
 void sw_search_print_json(FILE *out, const struct sw_run_config *run, const struct sw_search *s,

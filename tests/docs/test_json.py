@@ -129,6 +129,9 @@ for path in runs:
             check(f"plan {command} --json", one)
         if command == "search" and "stages" in value:
             check("plan search --json, of stages", {**value, "stages": []})
+value = plan("search", "configs/runs/lwm-7b-stages.yaml", "--json", "--top", "1", "--nodes", "64")
+check("plan search --json", {"frontier": value["frontier"]})
+check("plan search --json, of stages", {**value, "stages": [], "frontier": {}})
 small = "configs/runs/llama-8b-64.yaml"
 check("plan explain --json", plan("explain", small, "--json", "--set", "serve.max_batch=16"))
 check("plan search --for serve --json", plan("search", small, "--for", "serve", "--json", "--rejected", "--set",

@@ -1,9 +1,9 @@
 /* Numbers of nodes compared (sw_frontier_find), over random trainings of 135M to 70B.
  *
  * Each row is, to the bit, what a search alone finds for a run whose file says that number of
- * nodes, above those of its cluster, too. Of drawn ends and hours, ties and endless ones among
- * them, the undominated are those that a sweep over sorted rows leaves; the chosen one keeps all
- * limits, and none that keeps them is better.
+ * nodes, above those of its cluster, too; of a run with stages their sums. Of drawn ends and hours,
+ * ties and endless ones among them, the undominated are those that a sweep over sorted rows leaves;
+ * the chosen one keeps all limits, and none that keeps them is better.
  *
  *     test_frontier [RUNS [SEED]]        the last line is the summary */
 #include "planner/scheduler/scheduler.h"
@@ -270,6 +270,47 @@ static void check_run(const char *text)
     sw_config_free(config);
 }
 
+/* The ends and hours of two stages are the sums of theirs, and both fit. */
+static void stages_are_added(void **state)
+{
+    const struct sw_node_list list = {4, {1, 2, 5, 9}};
+    int32_t fitting = 0;
+    (void)state;
+    for (int32_t i = 0; i < runs / 2; i++) {
+        char text[2048];
+        struct sw_error err = {0};
+        struct sw_frontier both, one[2];
+        write_run(text);
+        struct sw_config *config = read_run(text, 0, false);
+        struct sw_run_config stage[2] = {*sw_config_run(config), *sw_config_run(config)};
+        stage[1].sequence_length *= 4;
+        if (sw_frontier_find_stages(stage, 2, &list, NULL, &both, &err) != 0 ||
+            sw_frontier_find(&stage[0], &list, NULL, &one[0], &err) != 0 ||
+            sw_frontier_find(&stage[1], &list, NULL, &one[1], &err) != 0)
+            fail_msg("%s:\n%s", err.message, text);
+        for (int32_t k = 0; k < list.count; k++) {
+            const struct sw_frontier_row *row = &both.row[k], *a = &one[0].row[k],
+                                         *b = &one[1].row[k];
+            assert_int_equal(row->fits, a->fits && b->fits);
+            fitting += row->fits;
+            if (!row->fits)
+                continue;
+            check_same(row->end_s, a->end_s + b->end_s, "the end", row->nodes, text);
+            check_same(row->hours, a->hours + b->hours, "hours", row->nodes, text);
+            check_same(row->step_seconds, a->step_seconds, "a step", row->nodes, text);
+            if (both.whole_run)
+                check_same(row->cost.wall_s.high, a->cost.wall_s.high + b->cost.wall_s.high,
+                           "the high end", row->nodes, text);
+        }
+        check_members(&both);
+        sw_frontier_free(&both);
+        sw_frontier_free(&one[0]);
+        sw_frontier_free(&one[1]);
+        sw_config_free(config);
+    }
+    assert_true(fitting > 0);
+}
+
 static void rows_are_their_searches_alone(void **state)
 {
     (void)state;
@@ -288,6 +329,7 @@ int main(int argc, char **argv)
     runs = argc > 1 ? atoi(argv[1]) : runs;
     seed = argc > 2 ? strtoull(argv[2], NULL, 10) : seed;
     const struct CMUnitTest tests[] = {cmocka_unit_test(drawn_rows_are_divided),
+                                       cmocka_unit_test(stages_are_added),
                                        cmocka_unit_test(rows_are_their_searches_alone)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,6 +205,19 @@ if "there is one: the fastest mesh costs least" not in done.stderr:
     complain(f"prefer: cost of one number: {done.stderr}")
 if read("--prefer", "cost")["chosen"] != read("--prefer", "time")["chosen"]:
     complain("prefer: cost of one number is not prefer: time")
+# Stages are compared together: sums of what each takes alone.
+STAGES = "configs/runs/lwm-7b-stages.yaml"
+together = read("--nodes", "32,64", "--prefer", "cost", run=STAGES)
+for row in together["frontier"]["counts"]:
+    sums = sum(one["run_cost"]["accelerator_hours"]["value"] for one in
+               read("--set", f"nodes={row['nodes']}", "--prefer", "cost", run=STAGES)["stages"])
+    if abs(row["run_cost"]["accelerator_hours"]["value"] - sums) > 1e-9 * sums:
+        complain(f"stages on {row['nodes']} nodes: {row['run_cost']['accelerator_hours']}, not {sums}")
+if {one["accelerators"] for one in together["stages"]} != {4 * together["frontier"]["chosen"]}:
+    complain("stages are told on other nodes than those that are chosen")
+if "misses --deadline '1 h'" not in search("--deadline", "1 h", run=STAGES, code=1).stderr:
+    complain("stages miss no deadline")
+
 # Every search says where other nodes that the cluster has are clearly better, and only there.
 LONG = ("--set", "sequence_length=32768", "--set", "global_batch_size=256")
 advised = read("--set", "nodes=12", *LONG, run="configs/runs/llama-70b-512.yaml")
