@@ -73,21 +73,26 @@ double sw_training_elapsed_s(const struct sw_training *t)
     return t->age_before_s + sw_clock_now();
 }
 
-/* The most that rank 0 has used: of its device, which is asked in the first steps only, or where
- * that shares the host's memory, of this process. */
+/* The most that rank 0 has used: of its device, or where that shares the host's memory, of this
+ * process. Asked in the first steps, and now and then. */
 static int64_t memory_bytes(struct sw_training *t, int64_t step)
 {
-    enum { ASKED_STEPS = 2 };
+    enum { FIRST_STEPS = 2, EVERY_STEPS = 32 };
     struct sw_device *device = t->rank->device;
     const struct sw_device_vtable *ops = device->vtable;
     struct sw_device_facts facts;
-    if (ops->in_host_memory)
-        return sw_self_resident_bytes("VmHWM:");
-    if (step - t->resume.step <= ASKED_STEPS && ops->free_bytes != NULL && ops->facts != NULL) {
+    int64_t used = 0;
+    if (step - t->resume.step > FIRST_STEPS && step % EVERY_STEPS != 0)
+        return t->memory_bytes;
+    if (ops->in_host_memory) {
+        used = sw_self_resident_bytes("VmHWM:");
+    } else if (ops->free_bytes != NULL && ops->facts != NULL) {
         const int64_t left = ops->free_bytes(device);
         if (left >= 0 && ops->facts(device, &facts, NULL) == 0)
-            t->memory_bytes = facts.memory_bytes - left;
+            used = facts.memory_bytes - left;
     }
+    if (used > t->memory_bytes)
+        t->memory_bytes = used;
     return t->memory_bytes;
 }
 

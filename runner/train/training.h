@@ -29,7 +29,7 @@ struct sw_training {
     enum sw_request request; /* the strongest that any rank got; agreed on */
     bool metrics_failing;    /* was said */
     double age_before_s;     /* of rank 0, when its clock was 0 */
-    int64_t memory_bytes;    /* of a device of its own; 0: not known */
+    int64_t memory_bytes;    /* that rank 0 has used at most; 0: not known */
     bool save_due, save_failed;
     double save_begun, pause_s, save_s; /* of the save at hand, of the last one */
 };
