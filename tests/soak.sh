@@ -269,7 +269,7 @@ live() {
 # shellcheck disable=SC2317
 live_each() {
     local life
-    for life in crash array unchain cancel slow full host cut overwrite; do
+    for life in shrink crash array unchain cancel slow full host cut overwrite; do
         [ -f "$out/lives/$life" ] && continue
         if ! bash tests/cluster/test_lives.sh "$build" "$life" >"$out/lives/$life.log" 2>&1; then
             cat "$out/lives/$life.log"

@@ -6,7 +6,7 @@
 /* Steps after a start warm caches up: they are not counted. */
 enum { WARM_STEPS = 2, LEAST_STEPS = 30, RECENT_PART = 8 };
 static const double least_s = 60, least_part = 0.03; /* of an attempt that must be seen */
-static const double band_of_left = 0.3, band_of_all = 0.045;
+static const double band_of_left = 0.3, band_of_all = 0.05;
 static const double early_s = 60;                   /* sbatch(1), --signal */
 static const double gain_s = 120, gain_part = 0.15; /* least that a change is worth */
 
@@ -141,15 +141,16 @@ int64_t sw_limit_shrink(const struct sw_pace *p, const struct sw_limit_facts *f,
                         times_left(f->evaluate_every, p->step, f->last_step) * evaluation;
     if (seen < least_part * (seen + left))
         return 0;
-    const double band =
-        band_of_left * left + fmax(band_of_all * (f->now_s + left), 2 * delay_s(p)) + 3 * step;
+    const double most = left * f->slower; /* on the fewest nodes */
+    const double band = band_of_left * most + 3 * step +
+                        fmax(band_of_all * (f->now_s + most), 2 * delay_s(p) * f->slower);
     /* a save under way is lost, too */
     const double repeated = f->save_every > 0 ? (double)f->save_every * step + durable
                                               : (double)(f->last_step - f->first_step) * step;
     const double lost = f->losses * (notice_s(fmax(step, durable)) + 2 * f->start_s + early_s +
                                      repeated * f->slower);
     const double needs =
-        left * f->slower + band + lost + durable + last_evaluation + f->lead_s + early_s;
+        most + band + lost + (durable + last_evaluation) * f->slower + f->lead_s + early_s;
     if (needs_s != NULL)
         *needs_s = needs;
     const double off = floor((f->left_s - needs) / 60) * 60;

@@ -3,10 +3,10 @@
  * limit had room for before.
  *
  *     needs = steps left at the slower of the mean and the recent pace, their saves and evaluations
- *           + band: 30 % of that, three steps, and the larger of 4.5 % of the whole attempt and of
+ *           + band: 30 % of that, three steps, and the larger of 5 % of the whole attempt and of
  *             twice the longest delay that was seen
- *           + nodes that may be lost: the steps left at the pace of the fewest nodes, and for each
- *             node the time to notice, another start and the steps that it makes the run repeat
+ *           + nodes that may be lost: all of this at the pace of the fewest nodes, and for each
+ * node the time to notice, another start and the steps that it makes the run repeat
  *           + the last save and evaluation, the signal before the limit, and 60 s that Slurm may
  *             send the signal early
  *

@@ -4,7 +4,7 @@
 #
 #   tests/cluster/test_lives.sh [BUILD-FOLDER [LIFE...]]       exit code 77: this machine cannot
 #
-# LIFE: limit (time limit, then a killed rank: bit-equal), chain, unchain (plan cancel of one), node
+# LIFE: shrink (of a job that lowers its limit a node dies), limit (time limit, then a killed rank: bit-equal), chain, unchain (plan cancel of one), node
 # (a node dies: three go on), cancel (never comes back), array (two jobs, one folder), cut (a link),
 # host (the batch host dies), stop (a rank hangs), library (missing on one node), crash (of a start),
 # slow (the preflight names a node), full (the disk), readonly (that of the checkpoints), slowd (a slurmd
@@ -309,6 +309,30 @@ life_node() {
     goes_on_with_three n3
     elastic_reference
     same_to 1e-6 "$reference" || fail "the losses are not those of an undisturbed run"
+}
+minutes_of() { # a limit of scontrol's
+    awk -F '[-:]' '{ print NF == 4 ? $1 * 1440 + $2 * 60 + $3 : $1 * 60 + $2 }' <<<"$(field TimeLimit)"
+}
+life_shrink() { # a job that is not started again lowers its limit; then a node dies, and three go on inside of it
+    local before after steps=200 settings=(slurm.continue=none slurm.time=40 slurm.shrink_limit=true)
+    elastic shrink $steps checkpoint.every_steps=10 "${settings[@]}" \
+        'slurm.environment={SHARDWRIGHT_PAUSE_SECONDS: "2", SHARDWRIGHT_STALL_SECONDS: "20"}'
+    before=$(minutes_of)
+    [ "$before" -eq 40 ] || fail "the limit is $before min, not 40"
+    until_logged "the job's time limit is lowered by " 240
+    after=$(minutes_of)
+    [ "$after" -lt 40 ] || fail "the limit is $after min still"
+    bash $cluster kill test 3
+    until_logged '^attempt 1 ended' 90
+    goes_on_with_three n3
+    said_once "^where the time of job $job went:\$"
+    [ "$(minutes_of)" -le "$after" ] || fail "the limit was raised"
+    nothing_runs || fail "a process is left"
+    elastic_reference $steps
+    same_to 1e-6 "$reference" || fail "the losses are not those of an undisturbed run"
+    "$build/plan" status "$run" --report
+    logs | grep -E 'time limit is lowered'
+    echo "shrink: $before min became $after min, then $(run=$out/shrink minutes_of) min; it took $(field RunTime)"
 }
 life_mpirun() { # mpirun starts the ranks: warned, requeued and cancelled, with the losses of srun's
     local begin=$SECONDS saved steps i

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-static int64_t runs = 50;
+static int64_t runs = 1000;
 static uint64_t seed = 20261130;
 
 static double uniform(void)
