@@ -17,8 +17,8 @@ static bool is_suffix(const char *end)
     return is;
 }
 
-/* The line stands in every script that plan writes, but perhaps not in one of the user's template:
- * those lie beside the run's files. */
+/* One of these lines stands in every script that this plan, or an older one, writes, but perhaps
+ * not in one of the user's template: those lie beside the run's files. */
 static bool is_script_of(const char *path, const char *folder)
 {
     char head[256];
@@ -31,7 +31,8 @@ static bool is_script_of(const char *path, const char *folder)
         (void)fclose(in);
     }
     head[got] = '\0';
-    const bool is = strstr(head, "\n# Written by plan ") != NULL ||
+    const bool is = strstr(head, "\n# Written by 'plan emit'") != NULL ||
+                    strstr(head, "\n# Written by plan ") != NULL ||
                     (in != NULL && beside != NULL && strcmp(beside, folder) == 0 && end != NULL &&
                      is_suffix(end + 1));
     free(beside);

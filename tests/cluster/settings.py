@@ -160,7 +160,7 @@ def check_job(run, script, shown):
     slurm = run["slurm"]
     with open(script, errors="surrogateescape") as file:
         text = file.read()
-    mesh = [int(x) for x in re.search(r"^# mesh_dim ([\d,]+) ", text, re.M).group(1).split(",")]
+    mesh = [int(x) for x in re.search(r"^# Mesh +([\d,]+) ", text, re.M).group(1).split(",")]
     product = mesh[0] * mesh[1] * mesh[2] * mesh[3]
     if product != nodes * per_node or field(shown, "NumTasks") != str(product) or \
             field(shown, "NumNodes").split("-")[0] != str(nodes):

@@ -221,7 +221,7 @@ scontrol update nodename=gpu3 state=resume || complain "resume"
     --set slurm.partition=gpu,short --set slurm.time=0:20:00 >/dev/null 2>&1 || complain "emit"
 "$plan" submit "$scratch/settled/demo.plan.yaml" --dry-run --json >"$scratch/stdout" 2>"$scratch/stderr" ||
     complain "a dry run of a plan: $(cat "$scratch/stderr")"
-mesh=$(sed -nE 's/^# mesh_dim ([0-9,]+) .*/\1/p' "$scratch/settled/demo.sbatch")
+mesh=$(sed -nE 's/^# Mesh +([0-9,]+) .*/\1/p' "$scratch/settled/demo.sbatch")
 [ "$(choices mesh_dim starts | sort)" = "$(printf '4 %s %s True\n' gpu "$mesh" short "$mesh")" ] ||
     complain "a dry run of a plan of mesh $mesh on 4 nodes: $(choices mesh_dim starts)"
 [ "$(choices submitted | grep -c True)" -eq 1 ] || complain "not one choice is what would be submitted"
