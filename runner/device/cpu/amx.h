@@ -163,22 +163,27 @@ struct sw_amx_operands {
     int64_t steps; /* of 16 pairs each */
     int64_t ahead; /* b is asked of the memory so many bytes before it is read; 0: it is near */
     bool accumulate;
-    /* Of sw_cpu_amx_widened_product: the pairs of b in 8 bits, which become b step by step; b has
-     * room for so many steps, and is begun anew behind them */
+    /* Of sw_cpu_amx_widened_product: the pairs of b in 8 or 4 bits, which become b step by step; b
+     * has room for so many steps, and is begun anew behind them */
     const char *narrow;
     int64_t kept;
 };
 
-/* How b comes: as it lies, or from int8 or e4m3. */
-enum amx_form { AMX_READY, AMX_BYTES, AMX_CODES };
+/* How b comes: as it lies, or from int8, e4m3 or 4 bits. */
+enum amx_form { AMX_READY, AMX_BYTES, AMX_CODES, AMX_NIBBLES };
 
 /* A step of b, of two tiles' columns. */
 AMX_INLINE void amx_widen(const enum amx_form form, const struct sw_amx_operands *o, int64_t step)
 {
 #if HAS_TABLES
-    const char *from = o->narrow + step * AMX_ROWS * AMX_ROW_BYTES;
+    const int64_t bytes = AMX_ROWS * AMX_ROW_BYTES;
+    const char *from = o->narrow + step * (form == AMX_NIBBLES ? bytes * 9 / 16 : bytes);
     char *to = (char *)(uintptr_t)o->b + step % o->kept * (2 * AMX_ROWS * AMX_ROW_BYTES);
-    for (int64_t i = 0; i < AMX_ROWS * AMX_ROW_BYTES; i += AMX_ROW_BYTES) {
+    if (form == AMX_NIBBLES) {
+        widen_int4_group(from, o->ahead, to);
+        return;
+    }
+    for (int64_t i = 0; i < bytes; i += AMX_ROW_BYTES) {
         __builtin_prefetch(from + i + o->ahead, 0, 2);
         widen_bytes_in_order(form == AMX_CODES, from + i, to + 2 * i);
     }
@@ -309,10 +314,12 @@ AMX_TARGET static inline void sw_cpu_amx_product(int64_t m, int64_t n, struct sw
 
 /* The same of a b that is widened on the way, of n = 32 and b_bytes = 128. b keeps all steps where
  * m is more than 32, else two or more. */
-AMX_TARGET static inline void sw_cpu_amx_widened_product(int64_t m, bool coded,
+AMX_TARGET static inline void sw_cpu_amx_widened_product(int64_t m, enum amx_form form,
                                                          struct sw_amx_operands o)
 {
-    if (coded)
+    if (form == AMX_NIBBLES)
+        amx_make_columns(m, 2, AMX_NIBBLES, o);
+    else if (form == AMX_CODES)
         amx_make_columns(m, 2, AMX_CODES, o);
     else
         amx_make_columns(m, 2, AMX_BYTES, o);

@@ -49,19 +49,4 @@ INLINE vec load_scales(const char *at)
     return (vec)(__builtin_convertvector(*scales, bits) << 16);
 }
 
-#ifdef __AVX512BF16__
-/* bf16 of the integers, twice: what is above the lowest four bits of an index says nothing. */
-static const _Alignas(64) uint16_t int4_numbers[32] = {
-    0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040, 0xc000, 0xbf80, 0x0000, 0x3f80, 0x4000,
-    0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040,
-    0xc000, 0xbf80, 0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0};
-
-/* Pair j of the four of eight lines. */
-INLINE bits look_up_pairs(bits words, const int j)
-{
-    return (bits)_mm512_permutexvar_epi16(_mm512_srli_epi16((__m512i)words, 4 * (unsigned)j),
-                                          *(const __m512i *)(const void *)int4_numbers);
-}
-#endif
-
 #endif

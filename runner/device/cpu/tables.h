@@ -70,4 +70,46 @@ static const _Alignas(64) uint8_t pairs_of_lines[2][64] = {{ALL_PAIRS(0)}, {ALL_
 #define HAS_TABLES 0
 #endif
 
+#ifdef __AVX512BF16__
+/* bf16 of the integers of 4 bits, twice: what is above the lowest four bits of an index says
+ * nothing. */
+static const _Alignas(64) uint16_t int4_numbers[32] = {
+    0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040, 0xc000, 0xbf80, 0x0000, 0x3f80, 0x4000,
+    0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040,
+    0xc000, 0xbf80, 0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0};
+
+/* Pair j of the four of eight lines, of 16 columns. */
+static inline __attribute__((always_inline)) __m512i look_up_pairs(__m512i words, const int j)
+{
+    return _mm512_permutexvar_epi16(_mm512_srli_epi16(words, 4 * (unsigned)j),
+                                    *(const __m512i *)(const void *)int4_numbers);
+}
+
+/* A group of 4 bits (int4_tiles.h) as 16 pairs of lines of bf16, of 32 columns: its numbers, which
+ * are bf16 to the bit. As much is asked for `ahead` bytes behind. */
+static inline __attribute__((always_inline)) void widen_int4_group(const char *at, int64_t ahead,
+                                                                   char *to)
+{
+    __m512 scale[2];
+    for (int v = 0; v < 2; v++)
+        scale[v] = _mm512_castsi512_ps(_mm512_slli_epi32(
+            _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(at + 32 * v))), 16));
+    for (int b = 0; b < 9 * 64; b += 64)
+        __builtin_prefetch(at + ahead + b, 0, 2);
+    for (int e = 0; e < 8; e++) /* eights of lines, of each two vectors */
+        for (int j = 0; j < 4; j++) {
+            const __m512i pairs = look_up_pairs(_mm512_loadu_si512(at + 64 + 64 * e), j);
+            const __m512i low = _mm512_castps_si512(_mm512_mul_ps(
+                              _mm512_castsi512_ps(_mm512_slli_epi32(pairs, 16)), scale[e % 2])),
+                          high = _mm512_castps_si512(
+                              _mm512_mul_ps(_mm512_castsi512_ps(_mm512_and_si512(
+                                                pairs, _mm512_set1_epi32((int)0xffff0000))),
+                                            scale[e % 2]));
+            _mm512_storeu_si512(
+                to + (e / 2 * 4 + j) * 128 + e % 2 * 64,
+                _mm512_mask_blend_epi16(0xaaaaaaaau, _mm512_srli_epi32(low, 16), high));
+        }
+}
+#endif
+
 #endif

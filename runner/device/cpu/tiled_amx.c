@@ -16,8 +16,7 @@ static int64_t row_bytes(int64_t k)
 
 bool sw_cpu_goes_through_amx(const struct sw_cpu_matmul *g, enum kind kind)
 {
-    return HAS_AMX && g->in_amx && g->tiled &&
-           (kind == PAIRS || kind == NIBBLE_PAIRS || (HAS_TABLES && in_pairs(kind))) &&
+    return HAS_AMX && g->in_amx && g->tiled && (kind == PAIRS || (HAS_TABLES && in_pairs(kind))) &&
            g->k <= MOST_AMX_LINES;
 }
 
@@ -43,22 +42,34 @@ enum {
     FEW_STEPS = 2           /* of 8 bits that are widened, of few rows */
 };
 _Static_assert((int)AMX_ROWS == TILE_ROWS, "rows of a tile");
+_Static_assert((int)SW_INT4_GROUP == STEP_LINES && GROUP_BYTES == AMX_ROWS * AMX_ROW_BYTES * 9 / 16,
+               "a group is a step of the tiles");
 _Static_assert((int)AT_ONCE == 2 * AMX_ROWS && SEGMENT / 2 * PAIR_BYTES <= PACK_BYTES,
                "room for all steps that other rows find widened");
 _Static_assert(SW_TILE_COLUMNS % AMX_COLUMNS == 0 && SW_TILE_LINES % STEP_LINES == 0 &&
                    SEGMENT % STEP_LINES == 0,
                "weights in tiles, and segments, are whole ones of the processor's");
 
+/* So many lines of a panel. */
+static int64_t panel_bytes(enum kind kind, int64_t lines)
+{
+    return kind == NIBBLE_PAIRS ? lines / SW_INT4_GROUP * GROUP_BYTES
+                                : lines * SW_TILE_COLUMNS * bytes_of(kind);
+}
+
 /* A panel: of few rows all of it at once, of more a segment at a time, which stays in the first
  * cache while they go over it. Sums go on as they were kept, so that it is the same to the bit. */
 static void multiply_panel(const struct streamed *s, enum kind kind, const char *panel, char *wide,
                            float *y, int64_t padded)
 {
-    const bool narrow = is_narrow(kind), few = s->m <= AT_ONCE;
+    const bool narrow = kind != PAIRS, few = s->m <= AT_ONCE;
+    const enum amx_form form = kind == NIBBLE_PAIRS ? AMX_NIBBLES
+                               : is_coded(kind)     ? AMX_CODES
+                                                    : AMX_BYTES;
     const int64_t most = few ? s->k : SEGMENT;
     for (int64_t line = 0; line < s->k; line += most) {
         const int64_t left = s->k - line, lines = left < most ? left : most;
-        const char *at = panel + line * SW_TILE_COLUMNS * bytes_of(kind);
+        const char *at = panel + panel_bytes(kind, line);
         const struct sw_amx_operands operands = {.a = (const char *)s->x + 2 * line,
                                                  .b = narrow ? wide : at,
                                                  .c = (char *)y,
@@ -71,58 +82,12 @@ static void multiply_panel(const struct streamed *s, enum kind kind, const char 
                                                  .narrow = at,
                                                  .kept = few ? FEW_STEPS : SEGMENT / STEP_LINES};
         if (narrow)
-            sw_cpu_amx_widened_product(s->m, is_coded(kind), operands);
+            sw_cpu_amx_widened_product(s->m, form, operands);
         else
             sw_cpu_amx_product(s->m, SW_TILE_COLUMNS, operands);
     }
 }
 
-#ifdef __AVX512BF16__
-/* A group of 4 bits as pairs of lines of a panel. */
-static void widen_group(const char *at, char *wide)
-{
-    for (int b = 0; b < GROUP_BYTES; b += LINE_BYTES)
-        __builtin_prefetch(at + FAR_BYTES + b, 0, 2);
-    at += SCALE_BYTES;
-    for (int e = 0; e < EIGHTS; e++, at += EIGHT_BYTES, wide += 4 * PAIR_BYTES)
-        EACH(v, 2)
-        {
-            const bits words = load_bits(at + v * 4 * LANES);
-            EACH(j, 4)
-            store((float *)(void *)(wide + j * PAIR_BYTES + v * 4 * LANES),
-                  (vec)look_up_pairs(words, j));
-        }
-}
-
-/* A panel of 4 bits: a group's sums of integers are made in tiles from zero, scaled and added. */
-static void multiply_int4_panel(const struct streamed *s, const char *at, char *wide, float *y,
-                                int64_t padded)
-{
-    float *sums = (float *)(void *)(wide + SW_INT4_GROUP / 2 * PAIR_BYTES);
-    for (int64_t line = 0; line < s->k; line += SW_INT4_GROUP, at += GROUP_BYTES) {
-        widen_group(at, wide);
-        sw_cpu_amx_product(s->m, SW_TILE_COLUMNS,
-                           (struct sw_amx_operands){.a = (const char *)s->x + 2 * line,
-                                                    .b = wide,
-                                                    .c = (char *)sums,
-                                                    .a_bytes = row_bytes(s->k),
-                                                    .b_bytes = PAIR_BYTES,
-                                                    .c_bytes = PAIR_BYTES,
-                                                    .steps = 1});
-        const vec scale[2] = {load_scales(at), load_scales(at + 2 * LANES)};
-        for (int64_t i = 0; i < s->m; i++)
-            EACH(v, 2)
-            {
-                float *to = y + i * padded + v * LANES;
-                const vec sum = load(sums + i * SW_TILE_COLUMNS + v * LANES);
-                store(to, multiply_add(scale[v], sum, line == 0 ? (vec){0} : load(to)));
-            }
-    }
-}
-_Static_assert((int)SW_INT4_GROUP == STEP_LINES &&
-                   PAIR_BYTES == SW_TILE_COLUMNS * (int)sizeof(float),
-               "a group is a step of the tiles, sums lie as pairs do");
-#endif
 #endif
 
 void sw_cpu_multiply_in_amx(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
@@ -130,15 +95,10 @@ void sw_cpu_multiply_in_amx(const struct streamed *s, enum kind kind, int64_t co
 {
 #if HAS_AMX
     sw_cpu_amx_configure();
-#ifdef __AVX512BF16__
-    for (int64_t j = 0; kind == NIBBLE_PAIRS && j < width; j += SW_TILE_COLUMNS)
-        multiply_int4_panel(
-            s, s->weights + (column + j) / SW_TILE_COLUMNS * (s->k / SW_INT4_GROUP) * GROUP_BYTES,
-            wide, y + j, padded);
-#endif
-    for (int64_t j = 0; kind != NIBBLE_PAIRS && j < width; j += SW_TILE_COLUMNS)
-        multiply_panel(s, kind, s->weights + (column + j) * s->k * bytes_of(kind), wide, y + j,
-                       padded);
+    for (int64_t j = 0; j < width; j += SW_TILE_COLUMNS)
+        multiply_panel(s, kind,
+                       s->weights + (column + j) / SW_TILE_COLUMNS * panel_bytes(kind, s->k), wide,
+                       y + j, padded);
     sw_cpu_amx_release();
 #else /* no product goes through them */
     (void)s, (void)kind, (void)column, (void)width, (void)wide, (void)y, (void)padded;

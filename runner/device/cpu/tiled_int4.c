@@ -37,7 +37,7 @@ INLINE void add_eight(const enum kind kind, const int rows, const float *x, cons
 #ifdef __AVX512BF16__
         if (in_pairs(kind)) {
             bits w[VECTORS];
-            EACH(v, VECTORS) w[v] = look_up_pairs(words[v], j);
+            EACH(v, VECTORS) w[v] = (bits)look_up_pairs((__m512i)words[v], j);
             EACH(i, rows)
             {
                 const bits pair = *(const loose_word *)(const void *)(x + j * rows + i) - (bits){0};
