@@ -245,7 +245,7 @@ int32_t sw_stages_take(struct sw_config *c, struct node *root, int32_t index,
 bool sw_stages_settle(struct sw_config *c, struct sw_run_config *run);
 /* Warns of each --set that no stage takes, since every stage says its own. */
 void sw_stages_check_override(struct sw_config *c, const struct sw_override *overrides,
-                               int32_t override_count);
+                              int32_t override_count);
 /* Adds what was said of another stage, once. */
 void sw_stages_take_messages(struct sw_config *c, struct sw_config *later);
 /* Names the keys of a stage, which the run's tables tell of. */

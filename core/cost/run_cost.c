@@ -162,9 +162,13 @@ void sw_run_time(const struct sw_run_terms *t, struct sw_run_time *out)
     const double again = out->failures + ends;
     out->save_s += ends > 0 ? ends * end_save_s : 0;
     out->restart_s = out->failures > 0 ? out->failures * t->restart_s : 0;
-    out->queue_s = again > 0 ? again * t->queue_s : 0;
+    out->queue_s = again > 0 && t->queue_s > 0 ? again * t->queue_s : 0;
     out->held_s = trained_s + out->restart_s;
     out->wall_s = out->held_s + out->queue_s;
+    if (isinf(out->held_s)) { /* the run never ends: its parts have no sense */
+        out->repeated_s = INFINITY;
+        return;
+    }
     out->start_s = t->start_s + (again > 0 ? again * start_s : 0);
     out->repeated_s = trained_s - out->steps_s - out->save_s - out->evaluate_s - out->start_s;
     if (out->repeated_s < 0) { /* attempts that failed while they started did not start whole */

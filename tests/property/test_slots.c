@@ -229,11 +229,20 @@ struct share {
 
 static const struct types {
     enum sw_dtype compute, cache, weights;
-} all_types[] = {{SW_F32, SW_F32, SW_F32},
-                 {SW_BF16_T, SW_BF16_T, SW_BF16_T},
-                 {SW_F32, SW_I8, SW_F32},
-                 {SW_F32, SW_F32, SW_I8},
-                 {SW_BF16_T, SW_BF16_T, SW_I8}};
+} all_types[] = {{SW_F32, SW_F32, SW_F32},      {SW_BF16_T, SW_BF16_T, SW_BF16_T},
+                 {SW_F32, SW_I8, SW_F32},       {SW_F32, SW_F32, SW_I8},
+                 {SW_BF16_T, SW_BF16_T, SW_I8}, {SW_BF16_T, SW_BF16_T, SW_I4}};
+
+/* Of types, and of inputs of which every rank has whole groups. */
+static struct sw_program_options options_of(struct sw_mesh mesh, const struct types *types)
+{
+    struct sw_program_options o = make_options(mesh, types->compute);
+    if (types->weights == SW_I4) {
+        o.model.head_dim = 32;
+        o.model.intermediate_size = 128;
+    }
+    return o;
+}
 
 /* Tokens of a prompt that calls of `read` have where no other waits beside it: all but what prefill
  * reads, as prices count them, by the rows of its own rank of the batch. */
@@ -251,7 +260,7 @@ static int64_t read_by_rows(const struct sw_program_options *prefill, const stru
 static int32_t count_others(struct sw_mesh mesh, const struct types *types,
                             const struct shape *shape, bool scores)
 {
-    struct sw_program_options options = make_options(mesh, types->compute);
+    struct sw_program_options options = options_of(mesh, types);
     give_windows(&options, shape);
     const struct sw_serving serving = serving_of(&options, shape, types->cache, types->weights);
     struct sw_program_options prefill, read;
@@ -335,7 +344,7 @@ static void a_text_is_the_same_in_every_slot(void **state)
 static void check_answer(struct sw_mesh mesh, const struct types *types, const struct shape *shape)
 {
     enum { ASKED = 21, MORE = 6, ALL = ASKED + NEW_TOKENS + MORE };
-    struct sw_program_options options = make_options(mesh, types->compute);
+    struct sw_program_options options = options_of(mesh, types);
     give_windows(&options, shape);
     const struct sw_serving serving = serving_of(&options, shape, types->cache, types->weights);
     struct sw_program_options prefill;
@@ -411,6 +420,7 @@ static void weights_lie_in_tiles(void **state)
         {"", 1, 1, 2, true, {SW_BF16_T, SW_BF16_T, 0}},
         {"embedding wq wk wv wo w_gate w_up w_down", 1, 1, 1, false, {SW_BF16_T, SW_BF16_T, SW_I8}},
         {"wq wk wv wo w_gate w_up w_down", 1, 1, 1, false, {SW_F32, SW_F32, SW_I8}},
+        {"embedding wq wk wv wo w_gate w_up w_down", 1, 1, 1, false, {SW_BF16_T, SW_BF16_T, SW_I4}},
         {"", 1, 1, 1, false, {SW_F64, SW_F64, SW_I8}},
         {"", 1, 1, 1, false, {SW_F32, SW_F32, 0}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -40,7 +40,7 @@ static void spread_vectors(const struct rank *rank, struct sw_executor *executor
     for (int32_t r = 0; r < rank->set->state.count; r++) {
         const struct sw_state_row *row = &rank->set->state.row[r];
         const size_t element = sw_dtype_bytes(row->dtype);
-        if (row->ndim != 1)
+        if (row->ndim != 1 || row->scales)
             continue;
         char *whole = memory((size_t)row->size[0], element);
         char *part = memory((size_t)row->instance_bytes, 1);
