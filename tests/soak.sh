@@ -144,6 +144,7 @@ trial broken "$broken data files, and damages of them" python3 tests/unit/test_b
 trial variables "every variable of Slurm's commands" bash -c "bash tests/cluster/test_environment.sh '$build' each &&
     bash tests/unit/test_slurm_environment.sh '$build/plan' '$out/variables' each"
 trial kill "$kills kills" bash tests/property/test_kill.sh "$build" "$kills" "$seed" "$out/kill"
+trial staged_jobs "a run of three stages on a real cluster" bash tests/cluster/test_stages.sh "$build"
 trial stages "$stages runs of three stages" bash tests/property/test_stages.sh "$build" "$stages" "$seed" "$out/stages"
 trial faults "faults: $faults" bash tests/property/test_faults.sh "$build" "$faults" "$seed" \
     "$out/faults"
