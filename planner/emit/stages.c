@@ -244,7 +244,8 @@ char *sw_emit_driver(const struct sw_emit_stage *stage, int32_t count, size_t *b
         return NULL;
     fprintf(out,
             "#!/usr/bin/env bash\n"
-            "# Written by plan %s; the next emit overwrites edits.\n"
+            "# Written by 'plan emit' %s. The next emit overwrites every change: edit the run file "
+            "and emit again.\n"
             "name=%s\n"
             "stages=(",
             sw_version(), stage[0].run.name);

@@ -15,7 +15,7 @@ static void scalars(void **state)
 {
     (void)state;
     static const struct one cases[] = {
-        {"prefer: fdsp\n", "t:6:9: 'prefer' must be one of fsdp, fsdp-strict, time, not 'fdsp'; "
+        {"prefer: fdsp\n", "t:6:9: 'prefer' must be one of fsdp, fsdp-strict, time, cost, not 'fdsp'; "
                            "did you mean 'fsdp'?\n"},
         {"prefer: quickly\n", "t:6:9: 'prefer' must be one of fsdp, fsdp-strict, time, not "
                               "'quickly' | for example: prefer: fsdp\n"},
