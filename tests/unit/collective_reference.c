@@ -189,7 +189,7 @@ struct reference_case reference_case_random(struct reference_random *random,
                                                SW_ALL_TO_ALL};
     c.kind = kinds[reference_random_below(random, 4)];
     const bool sums = c.kind == SW_REDUCE_SCATTER || c.kind == SW_ALL_REDUCE;
-    c.dtype = (enum sw_dtype)reference_random_below(random, sums ? SW_I8 : SW_DTYPE_COUNT);
+    c.dtype = (enum sw_dtype)reference_random_below(random, sums ? SW_I8 : SW_I4); /* of numbers */
     c.seed = random->state;
     /* A group: any axes in any order. */
     const int32_t axes = reference_random_below(random, SW_AXIS_COUNT) + 1;
