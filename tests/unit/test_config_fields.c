@@ -15,12 +15,14 @@ static void scalars(void **state)
 {
     (void)state;
     static const struct one cases[] = {
-        {"prefer: fdsp\n", "t:6:9: 'prefer' must be one of fsdp, fsdp-strict, time, cost, not 'fdsp'; "
-                           "did you mean 'fsdp'?\n"},
-        {"prefer: quickly\n", "t:6:9: 'prefer' must be one of fsdp, fsdp-strict, time, not "
+        {"prefer: fdsp\n",
+         "t:6:9: 'prefer' must be one of fsdp, fsdp-strict, time, cost, not 'fdsp'; "
+         "did you mean 'fsdp'?\n"},
+        {"prefer: quickly\n", "t:6:9: 'prefer' must be one of fsdp, fsdp-strict, time, cost, not "
                               "'quickly' | for example: prefer: fsdp\n"},
-        {"prefer: [fsdp]\n", "t:6:9: 'prefer' must be one of fsdp, fsdp-strict, time, not a list | "
-                             "for example: prefer: fsdp\n"},
+        {"prefer: [fsdp]\n",
+         "t:6:9: 'prefer' must be one of fsdp, fsdp-strict, time, cost, not a list | "
+         "for example: prefer: fsdp\n"},
         {"micro_batch_size: many\n", "t:6:19: 'micro_batch_size' must be an integer or 'auto', not "
                                      "the string 'many' | for example: "
                                      "micro_batch_size: auto\n"},
