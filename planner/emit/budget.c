@@ -3,10 +3,12 @@
 #include "core/base/json.h"
 #include "planner/command/annotate.h"
 #include "planner/emit/script.h"
+#include "planner/search/run_cost.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- The job ---- */
 
@@ -76,6 +78,27 @@ static bool open_source(struct sw_budget_source *source, const struct sw_cluster
     return source->forecast != NULL;
 }
 
+int sw_budgets_say_run(const struct sw_run_config *run, const struct sw_candidate *candidate,
+                       double limit_s, struct sw_budgets *out, int32_t first, struct sw_error *err)
+{
+    struct sw_run_cost cost;
+    if (first == out->count || !isfinite(limit_s) || limit_s <= 0)
+        return 0;
+    if (sw_search_price_run(run, candidate, NULL, &cost, err) != 0)
+        return -1;
+    const double jobs = cost.terms.steps > 0 ? cost.time.held_s / limit_s : 0;
+    for (int32_t i = first; i < out->count; i++) {
+        struct sw_budget *b = &out->of[i];
+        const double left = sw_budget_left(b) / b->asked;
+        const size_t length = strlen(b->message);
+        if (b->is_license || !(jobs > fmax(1, left)))
+            continue;
+        snprintf(b->message + length, sizeof b->message - length,
+                 "; the whole run takes as much as %.3g such jobs, %.3g are left", jobs, left);
+    }
+    return 0;
+}
+
 int sw_budgets_ask(struct sw_budget_source *source, const struct sw_run_config *run,
                    const struct sw_candidate *candidate, struct sw_budgets *out,
                    struct sw_error *err)
@@ -84,9 +107,15 @@ int sw_budgets_ask(struct sw_budget_source *source, const struct sw_run_config *
     struct sw_error no_answer = {0};
     if (!open_source(source, &run->cluster))
         return 0;
+    const int32_t first = out->count;
     int status = make_request(run, candidate, &request, err);
-    if (status == 0 &&
-        source->row->forecast->budgets(source->forecast, &request, out, &no_answer) != 0) {
+    const bool answered = status == 0 && source->row->forecast->budgets(source->forecast, &request,
+                                                                        out, &no_answer) == 0;
+    if (answered)
+        status = sw_budgets_say_run(run, candidate,
+                                    source->row->seconds(sw_job_request_get(&request, "time")), out,
+                                    first, err);
+    else if (status == 0) {
         fprintf(stderr, "plan: note: what is left to the account is not known: %s\n",
                 no_answer.message);
         source->row->forecast->close(source->forecast);

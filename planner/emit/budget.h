@@ -22,6 +22,11 @@ int sw_budgets_ask(struct sw_budget_source *source, const struct sw_run_config *
                    const struct sw_candidate *candidate, struct sw_budgets *out,
                    struct sw_error *err);
 
+/* Says in budgets from `first` on how many jobs of limit_s the whole run takes as much as, where
+ * that is more than is left. Errors (SW_ENVIRONMENT): memory. */
+int sw_budgets_say_run(const struct sw_run_config *run, const struct sw_candidate *candidate,
+                       double limit_s, struct sw_budgets *out, int32_t first, struct sw_error *err);
+
 /* A line for each on stderr, "path: note: ...", and "warning" where there is not enough; as
  * annotations where the options say so. path NULL: of the job that is submitted. */
 void sw_budgets_tell(const struct sw_options *options, const char *path,

@@ -1,5 +1,6 @@
 #include "planner/submit/start.h"
 
+#include "planner/emit/budget.h"
 #include "planner/emit/script.h"
 #include "planner/scheduler/scheduler.h"
 #include "planner/search/place.h"
@@ -431,6 +432,15 @@ static int find_budgets(const struct gathering *g, struct sw_start_choices *out,
     int status = make_request(g, g->run->cluster.nodes, partition, NULL, &request, err);
     if (status == 0)
         status = g->ask->budgets(g->forecast, &request, &out->budgets, err);
+    for (int32_t i = 0; i < out->count && status == 0; i++) {
+        const struct sw_start_choice *c = &out->choice[i];
+        if (!c->own || c->nodes != g->run->cluster.nodes)
+            continue;
+        status = sw_budgets_say_run(g->run, &c->candidate,
+                                    g->row->seconds(sw_job_request_get(&request, "time")),
+                                    &out->budgets, 0, err);
+        break;
+    }
     sw_job_request_free(&request);
     return status;
 }

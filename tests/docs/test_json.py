@@ -101,6 +101,13 @@ def check(command, value, prefix=""):
             complain(f"{command}: '{path}' is {kind}, {PAGE} says {' or '.join(sorted(known[path]))}")
 
 
+# mpirun takes variables for its ranks from this one or from -x, which our scripts use: here all programs get them.
+for setting in os.environ.pop("OMPI_MCA_mca_base_env_list", "").split(";"):
+    name, _, value = setting.partition("=")
+    if name:
+        os.environ[name] = value
+
+
 def run(*command, codes=(0,)):
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode not in codes:

@@ -25,6 +25,12 @@ fail() {
 
 # shellcheck source=tests/support/ranks.sh
 . tests/support/ranks.sh
+# mpirun takes variables for its ranks from this one or from -x, which our scripts use: here all programs get them.
+IFS=';' read -ra settings <<<"${OMPI_MCA_mca_base_env_list:-}"
+unset OMPI_MCA_mca_base_env_list
+for setting in "${settings[@]}"; do
+    export "${setting?}"
+done
 run=0 kills=0 missed=0
 bash examples/make_text.sh || fail "no text to learn"
 text=$PWD/examples/data/text.txt

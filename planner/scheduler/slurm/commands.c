@@ -243,6 +243,8 @@ static void read_decay(const char *text, struct sw_slurm_site *out)
     sw_slurm_config_value(text, "PriorityDecayHalfLife", half_life, sizeof half_life);
     sw_slurm_config_value(text, "PriorityUsageResetPeriod", reset, sizeof reset);
     out->no_usage = type[0] != '\0' && strcmp(type, "priority/multifactor") != 0;
+    if (out->no_usage) /* the other two have no sense then */
+        return;
     out->half_life_s = fmax(0, sw_slurm_duration(half_life));
     out->usage_is_reset = reset[0] != '\0' && strcasecmp(reset, "NONE") != 0;
 }

@@ -80,11 +80,11 @@ static void write_site(struct sw_json *j, const slurm_conf_t *conf)
     if (wait != NULL)
         sw_json_integer(j, "switch_wait", strtoll(wait + strlen(switches), NULL, 10));
     sw_json_bool(j, "billing_is_max", (conf->priority_flags & SW_SLURM_BILLING_MAX) != 0);
-    sw_json_bool(j, "no_usage",
-                 conf->priority_type != NULL &&
-                     strcmp(conf->priority_type, "priority/multifactor") != 0);
-    sw_json_bool(j, "usage_is_reset", conf->priority_reset_period != PRIORITY_RESET_NONE);
-    if (conf->priority_decay_hl != NO_VAL && conf->priority_decay_hl != INFINITE)
+    const bool counts =
+        conf->priority_type == NULL || strcmp(conf->priority_type, "priority/multifactor") == 0;
+    sw_json_bool(j, "no_usage", !counts);
+    sw_json_bool(j, "usage_is_reset", counts && conf->priority_reset_period != PRIORITY_RESET_NONE);
+    if (counts && conf->priority_decay_hl != NO_VAL && conf->priority_decay_hl != INFINITE)
         sw_json_integer(j, "half_life", conf->priority_decay_hl);
 }
 
