@@ -1,7 +1,10 @@
 /* What is left to accounts: lines of scontrol as 22.05 prints them, limits of sacctmgr, and what is
  * said of a job of four nodes. tests/cluster/test_budgets.sh holds the same against a controller.
  */
+#include "planner/emit/budget.h"
+#include "planner/scheduler/scheduler.h"
 #include "planner/scheduler/slurm/budget.h"
+#include "planner/search/run_cost.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -375,6 +378,40 @@ static void what_is_left_to_a_job(void **state)
     sw_hosts_free(&partition.hosts);
 }
 
+/* The whole run beside what is left: jobs of an hour, of which 10, and then as many as it takes,
+ * are left. */
+static void jobs_of_a_whole_run(void **state)
+{
+    (void)state;
+    struct sw_error err = {0};
+    struct sw_search search = {0};
+    struct sw_run_cost cost;
+    struct sw_config *config = sw_config_read("configs/runs/llama-8b-64.yaml", SW_CONFIG_RUN,
+                                              &sw_launchers, NULL, 0, &err);
+    assert_non_null(config);
+    const struct sw_run_config *run = sw_config_run(config);
+    assert_int_equal(sw_search_choose(run, SW_FOR_TRAIN, 1, &search, &err), 0);
+    assert_int_equal(sw_search_price_run(run, &search.mesh[0], NULL, &cost, &err), 0);
+    const double asked = 3840, jobs = cost.time.held_s / 3600;
+    struct sw_budget of[] = {{.most = 10 * asked, .asked = asked, .message = "few"},
+                             {.most = (jobs + 1) * asked, .asked = asked, .message = "enough"},
+                             {.most = 1, .asked = 1, .is_license = true, .message = "license"}};
+    struct sw_budgets budgets = {.of = of, .count = 3};
+    char wanted[128];
+    assert_int_equal(sw_budgets_say_run(run, &search.mesh[0], 3600, &budgets, 0, &err), 0);
+    snprintf(wanted, sizeof wanted,
+             "few; the whole run takes as much as %.3g such jobs, 10 are left", jobs);
+    assert_string_equal(of[0].message, wanted);
+    assert_string_equal(of[1].message, "enough");
+    assert_string_equal(of[2].message, "license");
+    /* a job without a limit, and budgets that are told already */
+    assert_int_equal(sw_budgets_say_run(run, &search.mesh[0], INFINITY, &budgets, 0, &err), 0);
+    assert_int_equal(sw_budgets_say_run(run, &search.mesh[0], 3600, &budgets, 3, &err), 0);
+    assert_string_equal(of[0].message, wanted);
+    sw_search_free(&search);
+    sw_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +419,7 @@ int main(void)
         cmocka_unit_test(lines_that_are_broken),
         cmocka_unit_test(licenses_of_the_site),
         cmocka_unit_test(what_is_left_to_a_job),
+        cmocka_unit_test(jobs_of_a_whole_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
