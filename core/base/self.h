@@ -1,4 +1,4 @@
-/* What the kernel tells of this process (proc(5)). */
+/* Figures of this process that the kernel tells (proc(5)). */
 #ifndef SW_SELF_H
 #define SW_SELF_H
 

@@ -18,7 +18,7 @@ enum { WIDEST_BYTES = 8 };      /* of a number: of all dtypes, and a multiple of
 
 /* ---- Streams and chunks ---- */
 
-/* Of an element of the state in the file. */
+/* Bytes of an element of the state in the file. */
 static int64_t width_of(const struct sw_stored_tensor *t)
 {
     return sw_stored_block_bytes(t);
@@ -193,7 +193,7 @@ static int64_t widest(const struct sw_exchange *x)
     return block * WIDEST_BYTES;
 }
 
-/* Whether a whole element begins at every multiple of the widest of every stream. */
+/* True if a whole element begins at every multiple of the widest of every stream. */
 static bool is_aligned(const struct sw_exchange *x)
 {
     const struct sw_placement *p = x->placement;

@@ -313,7 +313,7 @@ int64_t sw_lm_head_panels_at(int64_t tokens, int64_t vocab)
                  (int64_t)sizeof(float));
 }
 
-/* Of a table in 8 bits that is widened in panels also these, behind the logits. */
+/* Panels of a table in 8 bits, widened, behind the logits. */
 int64_t sw_workspace_lm_head_stats(const struct sw_program *program, const struct sw_op *op)
 {
     const struct sw_value *x = operand(program, op->in[0]), *table = operand(program, op->in[1]);

@@ -269,7 +269,7 @@ static bool is_of(const struct summing *s, const struct attempt *a, int64_t inde
     return true;
 }
 
-/* What a job held beside its attempts. */
+/* Adds the time that a job held beside its attempts. */
 static void add_allocation(struct summing *s, int64_t index)
 {
     const struct allocation *l = &s->allocation[index];

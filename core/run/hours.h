@@ -1,4 +1,4 @@
-/* Where a run's accelerator-hours went, by the files in its folder: metrics.jsonl, of the ranks,
+/* Parts of a run's accelerator-hours, by the files in its folder: metrics.jsonl, of the ranks,
  * and allocations.jsonl, a line when a job's own process begins and one when it ends:
  *
  *     {"job": "42", "restarts": 0, "accelerators": 8, "began": 1764478801.1}
@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Where the time of an accelerator may go: identifier, JSON key, what people read. */
+/* Parts of an accelerator's time: identifier, JSON key, what people read. */
 #define SW_TIME_PARTS(X)                                                                           \
     X(STEPS, "steps", "steps")       /* that were not made again */                                \
     X(STARTS, "starts", "start-up")  /* until the first step, and from start to start */           \

@@ -51,7 +51,7 @@ static bool get_stage(const json_t *stage, struct sw_stage *out)
     return true;
 }
 
-/* What is wrong with the text; NULL: nothing. */
+/* Parses stages.json. Returns the mistake of the text; NULL: none. */
 static const char *parse(const char *text, size_t bytes, struct sw_stages *out)
 {
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);

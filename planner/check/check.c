@@ -144,7 +144,7 @@ static void tell_run(const struct sw_options *options, const char *path,
     sw_site_advise(options, run, &search->mesh[0], NULL);
 }
 
-/* What is left to its account, where a scheduler can be asked. Returns an exit code. */
+/* Tells what is left to the run's account, where a scheduler can be asked. Returns an exit code. */
 static int tell_budgets(const struct sw_options *options, const char *path,
                         const struct sw_run_config *run, const struct sw_search *search,
                         struct sw_budget_source *source)

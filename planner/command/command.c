@@ -116,7 +116,7 @@ const struct sw_run_config *sw_run_file_before(const struct sw_options *options,
     return before;
 }
 
-/* Which stages a command is about. */
+/* Stages that a command is about. */
 static int take_run(const struct sw_options *options, struct sw_run_file *out, struct sw_error *err)
 {
     const int32_t stages = sw_config_stage_count(out->config);

@@ -21,7 +21,7 @@ void sw_html_svg_open(FILE *out, const char *id, int32_t height, const char *tit
 /* text at x, y; anchor: "start", "middle", "end"; css: a class or "" */
 void sw_html_label(FILE *out, double x, double y, const char *anchor, const char *css,
                    const char *text);
-/* Whether a label of the usual size fits in so many units. */
+/* True if a label of the usual size fits in so many units. */
 bool sw_html_fits(const char *text, double width);
 /* "dp", ... of the axes' first: the class that colours them. */
 const char *sw_html_axis_class(struct sw_axes axes);

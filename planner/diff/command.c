@@ -41,7 +41,7 @@ static void drop_last(struct sw_diff *diff)
     free(file);
 }
 
-/* What is left to the account of a run that changed. */
+/* Asks for what is left to the account of a run that changed. */
 static int ask_budgets(struct sw_diff *diff, struct sw_diff_file *file, struct sw_error *err)
 {
     const struct sw_diff_side *side = &file->after;

@@ -49,8 +49,8 @@ struct sw_diff_side {
     struct sw_diff_verdict *verdict; /* sorted by size */
 };
 
-/* How a file is read: the folder that paths are seen from, what --set changes of a run, and which
- * of its stages is meant. All are the caller's. */
+/* Terms on which a file is read: the folder that paths are seen from, what --set changes of a run,
+ * and which of its stages is meant. All are the caller's. */
 struct sw_diff_reading {
     const char *base;
     const struct sw_override *override; /* [override_count] */

@@ -1,4 +1,4 @@
-/* What is left of the limits that a run's job shares with others, for the commands that tell of it:
+/* Rest of the limits that a run's job shares with others, for the commands that tell it:
  * asked of the scheduler of the run's cluster, about the job that the run's script would be. */
 #ifndef SW_EMIT_BUDGET_H
 #define SW_EMIT_BUDGET_H

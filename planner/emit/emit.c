@@ -185,7 +185,7 @@ static void note_checkout(const char *path, const struct sw_run_config *run)
             path, actual, checkout);
 }
 
-/* Of a stage, or a run without stages. */
+/* Warns of one stage, or of a run without stages. */
 static void warn(const struct sw_options *options, const struct sw_run_config *run,
                  const struct sw_emit_plan *plan, int32_t count)
 {
@@ -408,7 +408,7 @@ static int emit_driver(const struct emitting *e, char name[NAME_MAX], struct sw_
     return status;
 }
 
-/* Of a run with stages. */
+/* Tells how the stages of a run follow each other, and what they take together. */
 static void tell_stages(const struct emitting *e)
 {
     struct sw_stage_price *price = e->said != NULL ? price_all(e) : NULL;

@@ -1,4 +1,4 @@
-/* What the first lines of a script say to people who have never seen this program: what the job
+/* First lines of a script, for people who have never seen this program: what the job
  * asks for, why this mesh, what is saved, and what the script was made from. */
 #ifndef SW_EMIT_HEAD_H
 #define SW_EMIT_HEAD_H

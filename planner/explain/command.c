@@ -193,7 +193,7 @@ static int explain(const struct sw_options *options, const struct sw_run_config 
     return purposes[purpose].explain(options, run, search, err);
 }
 
-/* Of a run or one of its stages. Returns an exit code. */
+/* Explains a run or one of its stages. Returns an exit code. */
 static int explain_one(const struct sw_options *options, const struct sw_run_config *given,
                        const struct sw_run_config *before)
 {

@@ -16,7 +16,7 @@
  */
 static const double line_every_seconds = 60;
 
-/* Where the run's time went so far. Of the job at hand its scheduler may know the limit. */
+/* Reads where the run's time went so far. Of the job at hand its scheduler may know the limit. */
 static int read_efficiency(struct sw_run_status *s, struct sw_hours *out)
 {
     struct sw_error err = {0};

@@ -17,7 +17,7 @@ struct sw_target {
  * Returns an exit code; mistakes are printed. */
 int sw_target_find(const struct sw_options *options, struct sw_target *out);
 
-/* Whether a folder is a run's directory: it has submission.json, attempt.json, metrics.jsonl,
+/* True if a folder is a run's directory: it has submission.json, attempt.json, metrics.jsonl,
  * job.json or stages.json. */
 bool sw_folder_is_run(const char *folder);
 

@@ -598,7 +598,7 @@ static bool knows_measures(const struct sw_fail_if *condition, const struct sw_m
     return true;
 }
 
-/* Whether amounts of money are in the currency of the runs; detail: why not. */
+/* True if amounts of money are in the currency of the runs; detail: why not. */
 static bool same_currency(const struct sw_fail_if *c, const struct sw_measures *was,
                           const struct sw_measures *is, char *detail, size_t detail_bytes)
 {

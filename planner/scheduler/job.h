@@ -70,7 +70,7 @@ struct sw_job_start {
 };
 void sw_job_starts_free(struct sw_job_start *starts, int32_t count);
 
-/* What becomes of a job for want of what is left to its account. */
+/* End of a job that asks for more than is left to its account. */
 enum sw_budget_end {
     SW_BUDGET_ENOUGH,
     SW_BUDGET_WAITS,  /* the job waits until more is left */
@@ -99,10 +99,10 @@ struct sw_budgets {
 /* One more, zeroed; NULL: no memory (err filled). */
 struct sw_budget *sw_budgets_add(struct sw_budgets *budgets, struct sw_error *err);
 void sw_budgets_free(struct sw_budgets *budgets);
-/* What is left beside what is used and held, no less than 0; NAN: not known. */
+/* Rest beside what is used and held, no less than 0; NAN: not known. */
 double sw_budget_left(const struct sw_budget *budget);
 
-/* What the scheduler said of a job before it was submitted. Free its budgets with
+/* Answer of the scheduler about a job before it was submitted. Free its budgets with
  * sw_budgets_free. */
 struct sw_admission {
     char waits[SW_JOB_REFUSAL_BYTES]; /* for what, where the scheduler cannot say when it starts;

@@ -117,7 +117,7 @@ struct sw_forecast_row {
     /* Whether such a job can start at all; else why, in one line. */
     bool (*admits)(const struct sw_forecast *forecast, const struct sw_job_request *request,
                    char why[256]);
-    /* What is left of the limits that such a job shares with others, added to *out; asks for them
+    /* Adds to *out the rest of the limits that such a job shares with others; asks for them
      * where `load` did not. Errors (SW_ENVIRONMENT): no answer, no memory. */
     int (*budgets)(struct sw_forecast *forecast, const struct sw_job_request *request,
                    struct sw_budgets *out, struct sw_error *err);

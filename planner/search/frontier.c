@@ -170,7 +170,7 @@ void sw_frontier_mark(struct sw_frontier *f)
     f->best_hours = best_of(f, false, costs_least);
 }
 
-/* How far a row is from keeping all limits: the largest share by which it is over one. */
+/* Distance of a row from keeping all limits: the largest share by which it is over one. */
 static double distance(const struct sw_frontier *f, const struct sw_frontier_row *row)
 {
     double most = 0;

@@ -106,7 +106,7 @@ char *sw_cost_format(const struct sw_run_config *run, enum sw_cost_kind kind, do
 /* The rule that chose, for people. Returns buffer. */
 const char *sw_frontier_why(const struct sw_run_config *run, const struct sw_frontier *frontier,
                             char *buffer, size_t bytes);
-/* What a row is, behind its figures: "fewest accelerator-hours; misses ...", "". Returns note. */
+/* Note of a row, behind its figures: "fewest accelerator-hours; misses ...", "". Returns note. */
 enum { SW_FRONTIER_NOTE = 256 };
 const char *sw_frontier_note(const struct sw_run_config *run, const struct sw_frontier *frontier,
                              int32_t i, char note[SW_FRONTIER_NOTE]);
@@ -114,7 +114,7 @@ const char *sw_frontier_note(const struct sw_run_config *run, const struct sw_fr
  * mesh that fits. */
 void sw_frontier_tell(FILE *out, const struct sw_run_config *run,
                       const struct sw_frontier *frontier, double seconds, bool all);
-/* Of a run on its own nodes: how it stands to each limit. */
+/* Tells of a run on its own nodes how it stands to each limit. */
 void sw_frontier_tell_limits(FILE *out, const struct sw_run_config *run,
                              const struct sw_frontier *frontier);
 /* Why nothing is chosen (SW_UNMET). */

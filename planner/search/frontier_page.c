@@ -241,7 +241,7 @@ static void label_point(FILE *out, const struct chart *c, int32_t i, const char 
     }
 }
 
-/* What a point is marked as. Returns buffer; "": it has no mark. */
+/* Mark of a point. Returns buffer; "": it has no mark. */
 static const char *say_mark(const struct sw_frontier *f, int32_t i, char *buffer, size_t bytes)
 {
     const struct {

@@ -166,7 +166,7 @@ static void print_row(FILE *out, const struct sw_run_config *run, const struct s
     fprintf(out, "%s%s\n", note[0] != '\0' ? "  " : "", note);
 }
 
-/* What is left out, and why. */
+/* Says what is left out, and why. */
 static void print_rest(FILE *out, const struct sw_frontier *f, bool all)
 {
     int32_t hidden = 0;

@@ -10,7 +10,7 @@ enum { MOST_NODES = 1 << 20 /* as cluster.nodes */, SHOWN = 60 };
 
 static const char node_help[] = "write numbers of nodes as in 4..64, 6,8,12 or 4..64:4";
 
-/* What of a list is wrong; shown: the list. */
+/* Mistake of a list; shown: the list. */
 static int mistake(const char *shown, const char *what, struct sw_error *err)
 {
     return sw_fail(err, SW_BAD_INPUT, "--nodes '%s' %s; %s", shown, what, node_help);

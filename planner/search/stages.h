@@ -1,4 +1,4 @@
-/* What is told of a run with stages: where each begins, and what all of them take together. */
+/* Lines about a run with stages: where each begins, and what all of them take together. */
 #ifndef SW_SEARCH_STAGES_H
 #define SW_SEARCH_STAGES_H
 
@@ -30,7 +30,7 @@ void sw_stages_tell_head(FILE *out, const struct sw_run_config *run,
 /* The same as one line for each stage behind the first. */
 void sw_stages_tell_link(FILE *out, const struct sw_run_config *run,
                          const struct sw_run_config *before);
-/* How the stage is started behind the one before, as the end of a sentence. Returns buffer. */
+/* Start of the stage behind the one before, as the end of a sentence. Returns buffer. */
 const char *sw_stages_link(const struct sw_run_config *run, const struct sw_run_config *before,
                            char *buffer, size_t bytes);
 /* True if one job trains both: on the same numbers of nodes, where a scheduler's job decides what

@@ -417,8 +417,8 @@ static int compare_choices(const void *a, const void *b)
     return strcmp(x->partition, y->partition);
 }
 
-/* What is left to the job that is submitted, or, where none can start, to that of the run's first
- * partition. */
+/* Asks for what is left to the job that is submitted, or, where none can start, to that of the
+ * run's first partition. */
 static int find_budgets(const struct gathering *g, struct sw_start_choices *out,
                         struct sw_error *err)
 {

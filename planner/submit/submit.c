@@ -466,7 +466,7 @@ static int submit_plan(struct submitting *s)
     return submit(s, s->read.digest, &s->read.decision, &c.cost);
 }
 
-/* What all stages take. */
+/* Time that all stages take. */
 static void sum_up(struct submitting *s, const struct sw_emitted *emitted)
 {
     if (s->stages == 0)

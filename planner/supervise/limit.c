@@ -92,7 +92,7 @@ static double delay_s(const struct sw_pace *p)
     return most;
 }
 
-/* How often something comes that is done behind each `every`-th step but the last. */
+/* Count of what is done behind each `every`-th step but the last. */
 static double times_left(int64_t every, int64_t step, int64_t last)
 {
     return every > 0 ? (double)((last - 1) / every - step / every) : 0;

@@ -1,4 +1,4 @@
-/* How far a job may lower its own time limit. A user may lower the limit of a running job, never
+/* Limit to which a job may lower its own. A user may lower the limit of a running job, never
  * raise it again: so what is taken off must not be needed, whatever happens to the run that its
  * limit had room for before.
  *
@@ -19,7 +19,7 @@
 
 enum { SW_PACE_BLOCKS = 64 };
 
-/* What was seen of an attempt's speed. Steps stand in blocks of equal numbers of steps; when all
+/* Speed of an attempt, as it was seen. Steps stand in blocks of equal numbers of steps; when all
  * blocks are full, each two become one. */
 struct sw_pace {
     double block[SW_PACE_BLOCKS]; /* seconds of its steps */
@@ -41,7 +41,7 @@ void sw_pace_add_step(struct sw_pace *pace, int64_t step, double seconds, double
 void sw_pace_add_save(struct sw_pace *pace, double pause_s, double durable_s);
 void sw_pace_add_evaluation(struct sw_pace *pace, double seconds);
 
-/* What the job's process knows beside. */
+/* Facts that the job's process knows beside. */
 struct sw_limit_facts {
     double now_s;  /* since the attempt began */
     double left_s; /* until the job's limit */

@@ -23,7 +23,7 @@ struct sw_supervised_ranks {
     double look;  /* the same, to look at how fast they are */
 };
 
-/* How fast the ranks are, by the run's metrics.jsonl. */
+/* Speed of the ranks, by the run's metrics.jsonl. */
 struct sw_supervised_speed {
     off_t read;                    /* bytes of the file that were read */
     struct sw_pace pace;           /* of the newest start */

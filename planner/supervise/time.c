@@ -1,4 +1,4 @@
-/* Where a job's accelerator-hours went: noted in the run's folder, and told at the end of its log.
+/* Parts of a job's accelerator-hours: noted in the run's folder, and told at the end of its log.
  */
 #include "planner/supervise/supervise_internal.h"
 

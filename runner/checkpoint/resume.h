@@ -1,4 +1,4 @@
-/* What a run starts from: a checkpoint of its own, one that it is told, the end of the stage
+/* Start of a run: a checkpoint of its own, one that it is told, the end of the stage
  * before, a published model, or its initial parameters. Rank 0 looks, the others are told. */
 #ifndef SW_RESUME_H
 #define SW_RESUME_H

@@ -23,7 +23,7 @@ ncclDataType_t sw_nccl_type(enum sw_dtype dtype)
     }
 }
 
-/* Of that type in an element. */
+/* Bytes of what NCCL counts of that type: of blocks, each byte. */
 static size_t type_bytes(enum sw_dtype dtype)
 {
     return dtype == SW_I4 ? 1 : sw_dtype_bytes(dtype);

@@ -208,7 +208,7 @@ static struct sw_cost_limits draw_limits(const struct sw_run_config *run)
     return limits;
 }
 
-/* What is chosen keeps all limits, and nothing that keeps them is better by the rule. */
+/* Chosen rows keep all limits, and no row that keeps them is better by the rule. */
 static void check_choice(const struct sw_run_config *run, const struct sw_frontier *f)
 {
     const bool cheap =

@@ -27,7 +27,7 @@ static double between(double low, double high)
 {
     return low + (high - low) * uniform();
 }
-/* As likely between 1 and 2 as between 10 and 20. */
+/* Draws log-uniformly: as likely between 1 and 2 as between 10 and 20. */
 static double between_log(double low, double high)
 {
     return low * pow(high / low, uniform());
@@ -56,7 +56,7 @@ static double lead_of(double step, double save)
     return ceil(fmax(30, 2 * (step + save)));
 }
 
-/* What the runner waits for a rank at most. */
+/* Longest wait of the runner for a rank. */
 static double stall_of(double longest)
 {
     return fmax(60, fmax(fmin(20 * longest, 240), 4 * longest));
@@ -128,7 +128,7 @@ static double step_seconds(struct life *l)
     return l->now < l->slow_until ? seconds * r->slow_factor : seconds;
 }
 
-/* What plan supervise asks a minute after the last time. */
+/* Question that plan supervise asks a minute after the last time. */
 static void look(struct life *l, const struct sw_pace *pace, double attempt_began, double start,
                  int64_t first)
 {

@@ -233,7 +233,7 @@ static const struct types {
                  {SW_F32, SW_I8, SW_F32},       {SW_F32, SW_F32, SW_I8},
                  {SW_BF16_T, SW_BF16_T, SW_I8}, {SW_BF16_T, SW_BF16_T, SW_I4}};
 
-/* Of types, and of inputs of which every rank has whole groups. */
+/* Types, and inputs of which every rank has whole groups. */
 static struct sw_program_options options_of(struct sw_mesh mesh, const struct types *types)
 {
     struct sw_program_options o = make_options(mesh, types->compute);

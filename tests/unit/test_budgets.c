@@ -1,4 +1,4 @@
-/* What is left to accounts: lines of scontrol as 22.05 prints them, limits of sacctmgr, and what is
+/* Rest of accounts: lines of scontrol as 22.05 prints them, limits of sacctmgr, and what is
  * said of a job of four nodes. tests/cluster/test_budgets.sh holds the same against a controller.
  */
 #include "planner/emit/budget.h"

@@ -108,7 +108,7 @@ static void the_command_line_changes_them(void **state)
     sw_config_free(config);
 }
 
-/* What a program keeps of them is no run. */
+/* Programs keep parts of them that are no run. */
 static void their_record_is_no_run(void **state)
 {
     (void)state;

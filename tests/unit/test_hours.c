@@ -1,4 +1,4 @@
-/* Where a run's hours went, of files written here: runs that finished, were killed, requeued, lost
+/* Parts of a run's hours, of files written here: runs that finished, were killed, requeued, lost
  * a node, and drawn ones. The parts are those of the story, and always sum up to what was held. */
 #include "core/base/file.h"
 #include "core/run/hours.h"

@@ -483,7 +483,7 @@ static int ask_start(struct sw_slurm *slurm, const struct sw_job_request *reques
     return status;
 }
 
-/* What is left to the job, which is admitted. */
+/* Asks for what is left to the job, which is admitted. */
 static int find_budgets(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
                         struct sw_slurm_accounting *accounting, struct sw_budgets *out,
                         struct sw_error *err)

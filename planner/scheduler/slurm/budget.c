@@ -73,7 +73,7 @@ static void say_enough(const struct sw_budget *b, double minutes, char *out, siz
     snprintf(out, bytes, "; with a time limit of %s it has enough", limit);
 }
 
-/* How what is used becomes less by itself. */
+/* Decay of what is used, in words. */
 static const char *say_decay(const struct asking *a, const struct sw_budget *b, char *buffer,
                              size_t bytes)
 {

@@ -1,4 +1,4 @@
-/* What is left to a job of the limits that jobs share: minutes of its accounts and qos
+/* Rest of the limits that jobs share: minutes of its accounts and qos
  * (GrpTRESMins, GrpWall) and licenses, and what becomes of a job that needs more. */
 #ifndef SW_SLURM_BUDGET_H
 #define SW_SLURM_BUDGET_H

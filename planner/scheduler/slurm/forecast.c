@@ -47,7 +47,8 @@ static struct sw_forecast *open_forecast(struct sw_error *err)
     return NULL;
 }
 
-/* Where slurm.conf(5) and sackd(8) have a client look; without one the commands wait a minute. */
+/* Places where slurm.conf(5) and sackd(8) have a client look; without one the commands wait a
+ * minute. */
 static bool is_here(void)
 {
     static const char *const files[] = {"/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf",

@@ -1,4 +1,4 @@
-/* What becomes of a job at its limit, or when a node is lost, in words for the head of its script.
+/* Ends of a job, at its limit or when a node is lost, in words for the head of its script.
  */
 #ifndef SW_SLURM_LIFE_H
 #define SW_SLURM_LIFE_H

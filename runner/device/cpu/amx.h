@@ -163,13 +163,13 @@ struct sw_amx_operands {
     int64_t steps; /* of 16 pairs each */
     int64_t ahead; /* b is asked of the memory so many bytes before it is read; 0: it is near */
     bool accumulate;
-    /* Of sw_cpu_amx_widened_product: the pairs of b in 8 or 4 bits, which become b step by step; b
-     * has room for so many steps, and is begun anew behind them */
+    /* Operand of sw_cpu_amx_widened_product: the pairs of b in 8 or 4 bits, which become b step by
+     * step; b has room for so many steps, and is begun anew behind them */
     const char *narrow;
     int64_t kept;
 };
 
-/* How b comes: as it lies, or from int8, e4m3 or 4 bits. */
+/* Form of b: as it lies, or int8, e4m3 or 4 bits. */
 enum amx_form { AMX_READY, AMX_BYTES, AMX_CODES, AMX_NIBBLES };
 
 /* A step of b, of two tiles' columns. */

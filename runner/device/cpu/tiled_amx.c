@@ -50,7 +50,7 @@ _Static_assert(SW_TILE_COLUMNS % AMX_COLUMNS == 0 && SW_TILE_LINES % STEP_LINES 
                    SEGMENT % STEP_LINES == 0,
                "weights in tiles, and segments, are whole ones of the processor's");
 
-/* So many lines of a panel. */
+/* Bytes of so many lines of a panel. */
 static int64_t panel_bytes(enum kind kind, int64_t lines)
 {
     return kind == NIBBLE_PAIRS ? lines / SW_INT4_GROUP * GROUP_BYTES

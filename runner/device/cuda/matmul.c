@@ -353,7 +353,8 @@ static void as_matrix(const struct sw_tensor *tensor, int64_t *rows, int64_t *co
         *rows *= tensor->size[d] - tensor->padding[d];
 }
 
-/* What weights in 8 bits are multiplied with, and the workspace of a product with such or fewer. */
+/* Takes the scales of weights in 8 bits, and the workspace of a product with these or fewer bits.
+ */
 static int take_scales(const struct sw_call *call, int64_t outputs, struct sw_cuda_matmul *matmul,
                        struct sw_error *err)
 {
