@@ -117,9 +117,9 @@ write_stages() {
 
 # Steps that wait for the one that kills; a sanitizer's runtime does not let itself be preceded.
 shim=$build/tests/libpace_shim.so
-make_runner() {
+make_runner() { # SECONDS of a step at least
     printf '#!/bin/sh\nexec env %s "%s" "$@"\n' \
-        "$(LD_PRELOAD=$shim "$build/runner" --version >/dev/null 2>&1 && echo "LD_PRELOAD=$shim PACE_SECONDS=0.02")" \
+        "$(LD_PRELOAD=$shim "$build/runner" --version >/dev/null 2>&1 && echo "LD_PRELOAD=$shim PACE_SECONDS=$1")" \
         "$build/runner" >"$out/runner" && chmod +x "$out/runner"
 }
 
@@ -171,27 +171,29 @@ compare() {
     done
 }
 
-# Where every step sees the same row at the same rate, stages are one run: AdamW corrects their moments by all
-# updates, whether steps begin anew or continue.
-as_one() {
+# Stages, of which the last is stage N, end with the bits of one run of 15 steps.
+as_one() { # DATA N STAGES
     local sets=(--set "mesh_dim=1,1,1,1" --set sequence_length=64 --set global_batch_size=1 --set optimizer.warmup_steps=0
-        --set optimizer.schedule=constant --set "data.path=$out/row.txt" --set optimizer.total_steps=15) file name
-    rm -rf "$out" && mkdir -p "$out"
-    head -c 65 "$text" >"$out/row.txt"
+        --set optimizer.schedule=constant --set "data.path=$out/$1" --set optimizer.total_steps=15) file name
+    rm -rf "$out"/{cut,whole}
     ranks=1
     for name in cut whole; do
         # shellcheck disable=SC2046 # words
         "$build/plan" emit configs/runs/quickstart.yaml -o "$out/$name" $(common $name) "${sets[@]}" \
-            --set "stages=$([ $name = whole ] ||
-                echo '[{optimizer: {total_steps: 4}}, {optimizer: {total_steps: 5}}, {optimizer: {total_steps: 11}, continue_schedule: true}]')" \
-            >"$out/emit.log" 2>&1 || fail "plan emit: $(cat "$out/emit.log")"
+            --set "stages=$([ $name = whole ] || echo "$3")" >"$out/emit.log" 2>&1 || fail "plan emit: $(cat "$out/emit.log")"
         bash "$out/$name/$name.sh" >"$out/$name.log" 2>&1 || fail "as one run: $(cat "$out/$name.log")"
     done
     for file in model-00001-of-00001 optimizer/exp_avg-00001-of-00001 optimizer/exp_avg_sq-00001-of-00001; do
-        cmp "$out"/{cut/run/stage3,whole/run}/checkpoints/latest/$file.safetensors || fail "stages are not one run: $file"
+        cmp "$out"/{cut/run/stage"$2",whole/run}/checkpoints/latest/$file.safetensors || fail "stages are not one run: $file"
     done
 }
-as_one
+rm -rf "$out" && mkdir -p "$out"
+head -c 65 "$text" >"$out/row.txt"
+head -c 20000 "$text" >"$out/rows.txt"
+# Every step sees the same row at the same rate: AdamW corrects moments by all updates, whether steps begin anew or continue.
+as_one row.txt 3 '[{optimizer: {total_steps: 4}}, {optimizer: {total_steps: 5}}, {optimizer: {total_steps: 11}, continue_schedule: true}]'
+# Every step sees another row: a stage that continues the schedule goes on behind what was trained on.
+as_one rows.txt 2 '[{optimizer: {total_steps: 6}}, {optimizer: {total_steps: 15}, continue_schedule: true}]'
 
 counts=(2 4 8 1)
 for ((run = 1; run <= runs; run++)); do
@@ -204,9 +206,16 @@ for ((run = 1; run <= runs; run++)); do
     all_steps=()
     for i in 0 1 2; do draw_stage $i "$ranks"; done
     by_hand
-    write_stages
-    make_runner
-    for i in 0 1 2; do kill_in "${stages[$i]}" $((1 + RANDOM % (all_steps[i] / 3))); done
+    # a busy machine may look at the first stage when all are over: again, with longer steps
+    for pace in 0.02 0.1 0.5; do
+        before=$kills
+        rm -rf "$out/killed" "$out/killed.log"
+        write_stages
+        make_runner $pace
+        for i in 0 1 2; do kill_in "${stages[$i]}" $((1 + RANDOM % (all_steps[i] / 3))); done
+        [ "$kills" -eq "$before" ] || break
+    done
+    [ "$kills" -gt "$before" ] || fail "no kill came in time"
     bash "$out/killed/toy.sh" >"$out/last.log" 2>&1 || fail "the last start: $(cat "$out/last.log")"
     compare
     [ "$(grep -c 'beginning with the weights and moments' "$out/killed.log")" -ge 2 ] ||
@@ -214,5 +223,4 @@ for ((run = 1; run <= runs; run++)); do
     "$build/plan" status "$out/killed/run" >"$out/status.log" 2>&1 || fail "$(cat "$out/status.log")"
     grep -q 'stage three (3 of 3)' "$out/status.log" || fail "status: $(cat "$out/status.log")"
 done
-[ "$missed" -le $((kills * 2)) ] || fail "$missed of $((kills + missed)) kills came too late"
 echo "seed $seed: $runs runs of three stages, $kills kills, $missed too late: losses and files as by hand"
