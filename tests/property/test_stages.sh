@@ -9,7 +9,10 @@ cd "$(dirname "$0")/../.." || exit 2
 build=$(cd "${1:-build}" && pwd) || exit 2
 runs=${2:-1}
 seed=${3:-$RANDOM}
-out=${4:-$build/tests/stages}
+# shellcheck source=tests/support/scratch.sh
+. tests/support/scratch.sh
+mkdir -p "$build/tests"
+out=$(scratch_in "${4:-$build/tests}") || exit 2
 stages=(one two three)
 job=
 
