@@ -250,8 +250,9 @@ static void start_again(struct ending *e)
     if (f->starts < SW_NEXT_STARTS) {
         set(e->out, SW_NEXT_AGAIN, e->code);
         say(e->out, "; start %d of %d follows", f->starts + 1, SW_NEXT_STARTS);
-    } else if (e->hung && f->how != SW_CONTINUE_NONE && f->checkpoint_step >= 0 &&
-               f->attempt.attempt > 0 && sw_next_idle_jobs(f) + 1 < SW_NEXT_IDLE_JOBS) {
+    } else if ((e->hung || f->word.no_step) && f->how != SW_CONTINUE_NONE &&
+               f->checkpoint_step >= 0 && f->attempt.attempt > 0 &&
+               sw_next_idle_jobs(f) + 1 < SW_NEXT_IDLE_JOBS) {
         /* other nodes may do; a launcher's 143 would end the run for the next job */
         if (sw_next_is_final(e->code))
             e->out->code = e->code = SW_ENVIRONMENT;

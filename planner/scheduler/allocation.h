@@ -71,12 +71,14 @@ struct sw_allocation_ops {
     /* The signal that the starter gets for one that the job's process heard, since the scheduler
      * sends it to no rank; 0: none, the ranks heard of it by themselves. */
     int (*passed)(const char *mpi, int heard);
-    /* Whether a program can be started on a node of this job. */
+    /* True if a program can be started on a node of this job, or if the scheduler refuses the start
+     * for a reason of its own. The reason of a failed start goes to stderr. */
     bool (*answers)(const char *node);
     /* Orders; true: they were taken. What the scheduler complains of goes to stderr. */
     bool (*requeue)(const char *job, bool hold);
     bool (*release)(const char *job);
-    bool (*exclude)(const char *job, const char *nodes);
+    /* tasks: fewest tasks that a requeued job may start with; 0: as many as it had */
+    bool (*exclude)(const char *job, const char *nodes, int32_t tasks);
     bool (*cancel)(const char *job);
     bool (*shorten)(const char *job, int64_t minutes); /* takes so many off its limit */
     bool (*end_ranks)(const char *job);                /* TERM to all of them */

@@ -337,7 +337,9 @@ static event do_hold(struct sw_supervisor *s)
 
 static event do_exclude(struct sw_supervisor *s)
 {
-    return done(s->scheduler->exclude(s->job.itself, s->leave_out));
+    const struct sw_supervise_settings *set = s->set;
+    return done(s->scheduler->exclude(s->job.itself, s->leave_out,
+                                      set->elastic ? set->least * set->ranks_per_node : 0));
 }
 
 static event do_release(struct sw_supervisor *s)
@@ -418,7 +420,7 @@ static event do_follow(struct sw_supervisor *s)
 
 static event do_exclude_link(struct sw_supervisor *s)
 {
-    return done(s->scheduler->exclude(s->link, s->leave_out));
+    return done(s->scheduler->exclude(s->link, s->leave_out, 0));
 }
 
 static event do_cancel_link(struct sw_supervisor *s)

@@ -4,7 +4,7 @@
 
 /* A controller that does not answer is asked again for ten minutes, every ten seconds; whoever
  * refuses an order may well do so for ever. */
-enum { PAUSE = 10, SHORT_PAUSE = 2, RELEASE_PAUSE = 1, QUESTION = 1, ORDER = 10 };
+enum { PAUSE = 10, RELEASE_PAUSE = 1, QUESTION = 1, ORDER = 10 };
 
 /* The first row of a state, an event and facts that are all so counts. */
 struct row {
@@ -68,8 +68,8 @@ static const struct row rows[] = {
     {S(STAY),         E(OVER),      0,                0, 0, S(ASK), 0},
     {S(STAY),         E(SILENT),    SW_SUPERVISE_LINKED,   QUESTION, PAUSE, S(STAY), S(FOLLOW)},
     {S(STAY),         E(SILENT),    0,                QUESTION, PAUSE, S(STAY), S(ASK)},
-    {S(CHOOSE_AGAIN), E(DONE),      SW_SUPERVISE_IDLE | SW_SUPERVISE_TRIES, 0, SHORT_PAUSE, S(PREFLIGHT), 0},
-    {S(CHOOSE_AGAIN), E(DONE),      SW_SUPERVISE_IDLE,     0, SHORT_PAUSE, S(TRAIN), 0},
+    {S(CHOOSE_AGAIN), E(DONE),      SW_SUPERVISE_IDLE | SW_SUPERVISE_TRIES, 0, PAUSE, S(PREFLIGHT), 0},
+    {S(CHOOSE_AGAIN), E(DONE),      SW_SUPERVISE_IDLE,     0, PAUSE, S(TRAIN), 0},
     {S(CHOOSE_AGAIN), E(DONE),      SW_SUPERVISE_TRIES,    0, 0, S(PREFLIGHT), 0},
     {S(CHOOSE_AGAIN), E(DONE),      0,                0, 0, S(TRAIN), 0},
     {S(CHOOSE_AGAIN), E(REFUSED),   SW_SUPERVISE_LINKED,   0, 0, S(FOLLOW), 0},

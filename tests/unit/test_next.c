@@ -344,6 +344,59 @@ static void test_no_step_is_tried_again(void **state)
     assert_non_null(strstr(next.reason, "Unable to create step for job 7"));
 }
 
+/* The controller refuses all starts of a job, as just after its own restart: another job follows.
+ */
+static void test_no_step_in_three_starts_is_another_job(void **state)
+{
+    (void)state;
+    const struct row row = {
+        .verdict = NOT_BEGUN, .attempt = 1, .status = 1, GAINED, REQUEUE, .starts = 3};
+    struct sw_next_facts f;
+    struct sw_next next;
+    fill(&row, &f);
+    sw_launcher_parse("srun: error: Unable to create step for job 7: Memory required by task is "
+                      "not available\n",
+                      &sw_srun_lines, &f.word);
+    sw_next_after(&f, &next);
+    assert_int_equal(next.action, SW_NEXT_REQUEUE);
+    assert_int_equal(next.node_count, 0);
+}
+
+static void test_refused_steps(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool refused;
+    } rows[] = {
+        {"srun: error: Unable to create step for job 7: Memory required by task is not available\n",
+         true},
+        {"srun: error: Unable to create step for job 7: Requested nodes are busy\n", true},
+        {"srun: error: Unable to create step for job 7: Socket timed out on send/recv operation\n",
+         true},
+        {"srun: error: Unable to confirm allocation for job 7: Unable to contact slurm controller "
+         "(connect failure)\n",
+         true},
+        {"srun: Cancelled pending job step with signal 15\nsrun: error: Unable to create step for "
+         "job 7: Job/step already completing or completed\n",
+         true},
+        {"srun: error: Unable to create step for job 7: Job/step already completing or completed\n",
+         false},
+        {"srun: error: Unable to create step for job 7: Required node not available (down, drained "
+         "or reserved)\n",
+         false},
+        {"srun: error: Unable to confirm allocation for job 7: Invalid job id specified\n", false},
+        {"srun: error: Task launch for StepId=7.1 failed on node n2: Communication connection "
+         "failure\n",
+         false},
+        {"srun: error: n2: task 0: Killed\n", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (sw_srun_is_refused(rows[i].text) != rows[i].refused)
+            fail_msg("%s", rows[i].text);
+}
+
 static void test_missing_library_leaves_the_node_out(void **state)
 {
     (void)state;
@@ -699,6 +752,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_begin),
         cmocka_unit_test(test_launcher),
         cmocka_unit_test(test_no_step_is_tried_again),
+        cmocka_unit_test(test_no_step_in_three_starts_is_another_job),
+        cmocka_unit_test(test_refused_steps),
         cmocka_unit_test(test_missing_library_leaves_the_node_out),
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_hung_start),

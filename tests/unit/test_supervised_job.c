@@ -151,10 +151,13 @@ static bool release(const char *job)
     return take("release", "");
 }
 
-static bool exclude(const char *job, const char *nodes)
+/* "exclude=n2/6": six tasks will do */
+static bool exclude(const char *job, const char *nodes, int32_t tasks)
 {
+    char words[80];
     expect_ignored();
-    return take(strcmp(job, "17") == 0 ? "exclude" : "exclude-link", nodes);
+    snprintf(words, sizeof words, tasks > 0 ? "%s/%d" : "%s", nodes, (int)tasks);
+    return take(strcmp(job, "17") == 0 ? "exclude" : "exclude-link", words);
 }
 
 static bool cancel(const char *job)
@@ -300,13 +303,13 @@ static const struct row {
     {"told to end", SW_CONTINUE_REQUEUE, 143, 143, .answers = "R", .orders = "t",
      .calls = "start=4", .code = 143},
     {"a bad node, no plan for the rest", SW_CONTINUE_REQUEUE, 76, 76, .node = "n2", .answers = "R",
-     .orders = "tttt", .least = 4, .calls = "start=4 node=n2 ask hold exclude=n2 release",
+     .orders = "tttt", .least = 4, .calls = "start=4 node=n2 ask hold exclude=n2/8 release",
      .code = 76},
     {"a bad node, the release is late", SW_CONTINUE_REQUEUE, 76, 76, .node = "n2", .answers = "R",
      .orders = "ttfft", .least = 4,
-     .calls = "start=4 node=n2 ask hold exclude=n2 release release release", .code = 76},
+     .calls = "start=4 node=n2 ask hold exclude=n2/8 release release release", .code = 76},
     {"a node is gone", SW_CONTINUE_REQUEUE, 75, 75, .gone = "n3", .answers = "R", .orders = "ttt",
-     .least = 4, .calls = "start=4 ask ask hold exclude=n3 release", .code = 75},
+     .least = 4, .calls = "start=4 ask ask hold exclude=n3/8 release", .code = 75},
     {"a node is gone, as all are of a job that is cancelled", SW_CONTINUE_REQUEUE, 3, 137,
      .gone = "n3", .answers = "C", .orders = "t", .calls = "start=4 ask", .code = 3},
     {"chain", SW_CONTINUE_CHAIN, 75, 75, .answers = "R", .orders = "t", .link = "O",
@@ -563,7 +566,7 @@ static void only_the_first_start_starts_over(void **state)
         plan_start_told(2, 2, 75, NULL);
         assert_int_equal(sw_supervise(&set, &stand_in), 75);
         assert_string_equal(slurm.calls,
-                            "start=4 node=n2 ask start=3-n2+ ask hold exclude=n2 release");
+                            "start=4 node=n2 ask start=3-n2+ ask hold exclude=n2/6 release");
         expect_words(1, told[i].first);
         expect_words(2, told[i].later);
 

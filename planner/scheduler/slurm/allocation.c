@@ -1,6 +1,7 @@
 /* A job of Slurm's, seen from within: its batch step asks and orders with Slurm's own commands. */
 #include "planner/scheduler/slurm/row.h"
 
+#include "core/base/clock.h"
 #include "planner/scheduler/slurm/arrange.h"
 #include "planner/scheduler/slurm/client.h"
 #include "planner/scheduler/slurm/settings.h"
@@ -16,8 +17,10 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* A busy controller may take minutes over a requeue; a node answers at once or not at all. */
-enum { ANSWER_SECONDS = 120, ORDER_SECONDS = 300, NODE_SECONDS = 20 };
+/* A busy controller may take minutes over a requeue; a node answers at once or not at all. A
+ * controller that was just restarted refuses steps until the nodes have registered: 22.05 on four
+ * nodes for about 20 s. */
+enum { ANSWER_SECONDS = 120, ORDER_SECONDS = 300, NODE_SECONDS = 20, REFUSED_SECONDS = 30 };
 /* What ranks take for TERM and INT: runner/rank/life.h. */
 enum { PASSED_TERM = 40, PASSED_INT = 41 };
 
@@ -233,17 +236,38 @@ static void find_gone(const struct sw_allocation *job, struct sw_hosts *out)
     sw_process_free(&result);
 }
 
-static bool answers(const char *node)
+/* Starts a step on the node. Prints the reason if that fails; refused: the reason is the
+ * controller's, not the node's. */
+static bool start_step(const char *node, bool *refused)
 {
     char where[300];
     snprintf(where, sizeof where, "--nodelist=%.256s", node);
     const char *const argv[] = {"srun",       "--overlap", "--quiet", "--nodes=1",
                                 "--ntasks=1", where,       "true",    NULL};
     struct sw_process_result result = {0};
-    const bool there = sw_process_run_within(argv, NODE_SECONDS, &result, NULL) == 0 &&
-                       result.exit_code == 0 && !result.timed_out;
+    const bool ran = sw_process_run_within(argv, NODE_SECONDS, &result, NULL) == 0;
+    const bool there = ran && result.exit_code == 0 && !result.timed_out;
+    const char *said = result.diagnostics != NULL ? result.diagnostics : "";
+    *refused = ran && sw_srun_is_refused(said);
+    if (!there && said[0] != '\0')
+        fprintf(stderr, "a step on %s: %.*s\n", node, (int)strcspn(said, "\n"), said);
+    else if (!there)
+        fprintf(stderr, "a step on %s did not run within %d s\n", node, NODE_SECONDS);
     sw_process_free(&result);
     return there;
+}
+
+static bool answers(const char *node)
+{
+    const struct timespec pause = {.tv_sec = 5};
+    const double until = sw_clock_now() + REFUSED_SECONDS;
+    bool refused = false;
+    while (!start_step(node, &refused)) {
+        if (!refused || sw_clock_now() > until)
+            return refused;
+        nanosleep(&pause, NULL);
+    }
+    return true;
 }
 
 /* Tells what was complained of; out: NULL, or what it printed, the caller's to free. */
@@ -282,13 +306,18 @@ static bool release(const char *job)
     return order(argv, NULL);
 }
 
-static bool exclude(const char *job, const char *nodes)
+/* A requeued job keeps the number of tasks that it ran with, even if it asks for 3 to 4 nodes: with
+ * too few nodes for them 22.05 holds it with BadConstraints. Slurm still gives it all nodes it asks
+ * for when they are free. */
+static bool exclude(const char *job, const char *nodes, int32_t tasks)
 {
-    char which[80], *without = NULL;
+    char which[80], fewest[32], *without = NULL;
     snprintf(which, sizeof which, "JobId=%s", job);
+    snprintf(fewest, sizeof fewest, "NumTasks=%d", (int)tasks);
     if (asprintf(&without, "ExcNodeList=%s", nodes) < 0)
         return false;
-    const char *const argv[] = {"scontrol", "update", which, without, NULL};
+    const char *const argv[] = {"scontrol", "update", which, without, tasks > 0 ? fewest : NULL,
+                                NULL};
     const bool taken = order(argv, NULL);
     free(without);
     return taken;

@@ -15,11 +15,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of 22.05 a job that is requeued keeps the number of tasks that it had. */
+/* With 22.05 a requeued job keeps the number of tasks that it had. Too many of them for the nodes
+ * that it may get also hold it. */
 static bool ask_fewer(const struct sw_queued_job *job, int32_t tasks, char *command, int32_t bytes)
 {
-    snprintf(command, (size_t)bytes, "scontrol update JobId=%s NumTasks=%d", job->id, (int)tasks);
-    return strncmp(job->reason, "ReqNodeNotAvail", 15) == 0;
+    const bool held = strcmp(job->reason, "BadConstraints") == 0;
+    snprintf(command, (size_t)bytes, "scontrol update JobId=%s NumTasks=%d%s%s", job->id,
+             (int)tasks, held ? " && scontrol release " : "", held ? job->id : "");
+    return held || strncmp(job->reason, "ReqNodeNotAvail", 15) == 0;
 }
 
 /* libslurm stands in a program of its own. */

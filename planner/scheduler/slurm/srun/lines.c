@@ -121,5 +121,20 @@ static size_t host_of(const char *line, const char **host, bool *first)
     return length;
 }
 
+bool sw_srun_is_refused(const char *text)
+{
+    /* the job is over, or the node is down */
+    static const char *const lasting[] = {"already completing", "Invalid job id", "expired",
+                                          "not available (down"};
+    /* a step that still waits is refused for another reason when srun is ended */
+    if (strstr(text, "srun: Cancelled pending job step") != NULL)
+        return true;
+    bool refused = strstr(text, "srun: error: Unable to create step") != NULL ||
+                   strstr(text, "srun: error: Unable to confirm allocation") != NULL;
+    for (size_t i = 0; i < sizeof lasting / sizeof *lasting; i++)
+        refused = refused && strstr(text, lasting[i]) == NULL;
+    return refused;
+}
+
 const struct sw_launcher_lines sw_srun_lines = {
     .is_own = is_own, .read = read_line, .host_of = host_of};

@@ -7,4 +7,8 @@
 
 extern const struct sw_launcher_lines sw_srun_lines;
 
+/* True if srun's diagnostics say that the controller did not create the step, for a reason that may
+ * pass and tells nothing of the step's nodes. */
+bool sw_srun_is_refused(const char *text);
+
 #endif
