@@ -30,13 +30,15 @@ static void say(const struct sw_options *options, const struct sw_place *at, boo
                 warns ? "warning" : "note", shown);
 }
 
-/* A mistake of the centre's, which is not the user's. */
-static void say_mistake(const struct sw_options *options, const struct sw_error *err)
+/* A mistake of the centre's, which is not the user's. what: the part of the file that has no effect
+ */
+static void say_mistake(const struct sw_options *options, const char *what,
+                        const struct sw_error *err)
 {
     char text[1400];
     const struct sw_place at = {err->file[0] != '\0' ? err->file : NULL, err->line, err->column};
-    snprintf(text, sizeof text, "%.1200s; the site's advice is left out, tell its staff",
-             err->message);
+    snprintf(text, sizeof text, "%.1200s; %s is left out, tell the site's staff", err->message,
+             what);
     say(options, &at, true, text);
 }
 
@@ -54,8 +56,24 @@ static bool asks_for_cost(const struct sw_fail_if *c)
            asks_for(c, SW_MEASURE_ENERGY) || asks_for(c, SW_MEASURE_RUN_HOURS);
 }
 
-/* All conditions of the file, malloc'ed; NULL: one of them is wrong (err filled). */
-static struct sw_fail_if *parse_all(const struct sw_site *site, struct sw_error *err)
+static int parse(const struct sw_site_rule *rule, struct sw_fail_if *out, struct sw_error *err)
+{
+    if (sw_fail_if_parse_alone(rule->condition, &rule->at, out, err) != 0)
+        return -1;
+    if (out->form == SW_FAIL_IF_REJECTED)
+        return sw_fail_at(err, SW_BAD_INPUT, rule->at,
+                          "a run that fits nowhere is refused anyway; use another condition");
+    if (asks_for(out, SW_MEASURE_COMMUNICATION_BYTES))
+        return sw_fail_at(err, SW_BAD_INPUT, rule->at,
+                          "bytes of communication are not known here; use communication, "
+                          "which is a time");
+    return 0;
+}
+
+/* All conditions of the file, malloc'ed; one that is wrong is told and has no text. NULL: no
+ * memory (err filled). */
+static struct sw_fail_if *parse_all(const struct sw_options *options, const struct sw_site *site,
+                                    struct sw_error *err)
 {
     struct sw_fail_if *condition = calloc((size_t)site->count + 1, sizeof *condition);
     if (condition == NULL) {
@@ -63,19 +81,11 @@ static struct sw_fail_if *parse_all(const struct sw_site *site, struct sw_error 
         return NULL;
     }
     for (int32_t i = 0; i < site->count; i++) {
-        const struct sw_site_rule *rule = &site->rule[i];
-        int status = sw_fail_if_parse_alone(rule->condition, &rule->at, &condition[i], err);
-        if (status == 0 && condition[i].form == SW_FAIL_IF_REJECTED)
-            status = sw_fail_at(err, SW_BAD_INPUT, rule->at,
-                                "a run that fits nowhere is refused anyway; use another condition");
-        if (status == 0 && asks_for(&condition[i], SW_MEASURE_COMMUNICATION_BYTES))
-            status = sw_fail_at(err, SW_BAD_INPUT, rule->at,
-                                "bytes of communication are not known here; use communication, "
-                                "which is a time");
-        if (status != 0) {
-            free(condition);
-            return NULL;
-        }
+        struct sw_error wrong = {0};
+        if (parse(&site->rule[i], &condition[i], &wrong) == 0)
+            continue;
+        say_mistake(options, "this rule", &wrong);
+        condition[i] = (struct sw_fail_if){.text = NULL};
     }
     return condition;
 }
@@ -85,8 +95,8 @@ static void advise(const struct sw_options *options, const struct sw_site *site,
 {
     char detail[160];
     for (int32_t i = 0; i < site->count; i++)
-        if (sw_fail_if_test(&condition[i], NULL, measures, detail, sizeof detail) ==
-            SW_FAIL_IF_FAIL)
+        if (condition[i].text != NULL && sw_fail_if_test(&condition[i], NULL, measures, detail,
+                                                         sizeof detail) == SW_FAIL_IF_FAIL)
             say(options, &site->rule[i].at, site->rule[i].warns, site->rule[i].say);
 }
 
@@ -106,7 +116,7 @@ void sw_site_advise(const struct sw_options *options, const struct sw_run_config
     if (path[0] == '\0' || (named == NULL && access(path, F_OK) != 0))
         return;
     if (sw_site_read(path, options->launchers, &site, &err) == 0)
-        condition = parse_all(&site, &err);
+        condition = parse_all(options, &site, &err);
     for (int32_t i = 0; condition != NULL && i < site.count; i++)
         costs = costs || asks_for_cost(&condition[i]);
     if (condition != NULL && costs && cost == NULL &&
@@ -119,7 +129,7 @@ void sw_site_advise(const struct sw_options *options, const struct sw_run_config
                          (double)NAN, &measures);
         advise(options, &site, condition, &measures);
     } else {
-        say_mistake(options, &err);
+        say_mistake(options, "the site's advice", &err);
     }
     free(condition);
     sw_site_free(&site);

@@ -21,6 +21,13 @@
 
 enum { SCRIPT_BYTES_MAX = 1 << 22 };
 
+/* All stages of a run, of which the choices are for the first one's job. */
+struct whole {
+    int32_t stages; /* 0: the run has none */
+    int64_t steps;
+    double seconds; /* of the steps with saves and evaluations, without starts and waits */
+};
+
 /* ---- The job that would be submitted ---- */
 
 static void remove_folder(const char *folder)
@@ -61,7 +68,8 @@ static int read_request(const struct sw_scheduler *row, const char *script, cons
 /* Writes plan and script as a submission does, but into `folder`, and reads what the script asks
  * for. Returns an exit code. */
 static int ask_of_script(const struct sw_options *options, const struct sw_run_file *run_file,
-                         char *folder, struct sw_job_request *out, struct sw_error *err)
+                         char *folder, struct sw_job_request *out, struct whole *whole,
+                         struct sw_error *err)
 {
     const struct sw_scheduler *row = sw_scheduler_of(&run_file->run.cluster);
     struct sw_run_file aside = *run_file;
@@ -81,6 +89,9 @@ static int ask_of_script(const struct sw_options *options, const struct sw_run_f
     status = sw_emit(&emit, &aside, nowhere, emitted);
     if (status != SW_OK)
         goto out;
+    *whole = (struct whole){.stages = sw_config_stage_count(run_file->config),
+                            .steps = emitted->steps,
+                            .seconds = emitted->run_seconds};
     snprintf(path, sizeof path, "%s/%s.%s", folder, run_file->run.name, row->suffix);
     status = read_request(row, path, NULL, out, err) == 0 ? SW_OK : sw_command_fail(err);
 out:
@@ -110,7 +121,7 @@ static void close_forecast(const struct sw_run_config *run, struct sw_forecast *
 
 /* Asks for everything; *forecast is to be closed. Returns an exit code. */
 static int gather(const struct sw_options *options, const struct sw_run_file *run_file,
-                  struct sw_forecast **forecast, struct sw_start_choices *out)
+                  struct sw_forecast **forecast, struct sw_start_choices *out, struct whole *whole)
 {
     struct sw_error err = {0};
     struct sw_job_request base = {0};
@@ -125,7 +136,7 @@ static int gather(const struct sw_options *options, const struct sw_run_file *ru
         sw_fail(&err, SW_ENVIRONMENT, "cannot create a folder '%s': %s", folder, strerror(errno));
         return sw_command_fail(&err);
     }
-    int status = ask_of_script(options, run_file, folder, &base, &err);
+    int status = ask_of_script(options, run_file, folder, &base, whole, &err);
     remove_folder(folder);
     if (status == SW_OK &&
         sw_start_choices_gather(*forecast, &run_file->run, &base, NULL, out, &err) != 0)
@@ -164,7 +175,7 @@ static void print_choice(const struct sw_start_choices *all, bool trains, int32_
 }
 
 static void print_text(const struct sw_run_config *run, const struct sw_forecast *forecast,
-                       const struct sw_start_choices *all)
+                       const struct sw_start_choices *all, const struct whole *whole)
 {
     char steps[SW_FORMAT_RATE];
     int32_t starting = 0;
@@ -178,6 +189,11 @@ static void print_text(const struct sw_run_config *run, const struct sw_forecast
            !trains           ? ", for as long as they take"
            : run->says_steps ? ""
                              : " assumed; the run does not say optimizer.total_steps");
+    if (whole->stages > 0) {
+        char time[SW_FORMAT_BYTES];
+        printf("stage 1 of %d; the steps of all stages, %" PRId64 ", take %s\n", (int)whole->stages,
+               whole->steps, sw_format_duration(whole->seconds, time));
+    }
     if (starting > 0)
         printf("  %-10s %-10s %-22s %-*s %5s  %-12s %-14s %s\n", trains ? "done in" : "ready in",
                "wait", "of the wait", trains ? 10 : 0, trains ? "run" : "", "nodes", "partition",
@@ -242,7 +258,7 @@ static void write_choice(struct sw_json *j, const struct sw_start_choices *all, 
 }
 
 static void print_json(const struct sw_run_config *run, const struct sw_forecast *forecast,
-                       const struct sw_start_choices *all)
+                       const struct sw_start_choices *all, const struct whole *whole)
 {
     const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
     struct sw_json j = {.out = stdout, .style = SW_JSON_TABS};
@@ -255,6 +271,15 @@ static void print_json(const struct sw_run_config *run, const struct sw_forecast
     sw_json_integer(&j, "asked_at", all->now);
     sw_json_integer(&j, "steps", trains ? run->optimizer.total_steps : 0);
     sw_json_bool(&j, "steps_assumed", trains && !run->says_steps);
+    if (whole->stages > 0) {
+        sw_json_object(&j, "stages");
+        sw_json_integer(&j, "count", whole->stages);
+        sw_json_integer(&j, "steps", whole->steps);
+        sw_json_number(&j, "run_seconds", whole->seconds);
+        sw_json_end(&j);
+    } else {
+        sw_json_null(&j, "stages");
+    }
     sw_json_number(&j, "setup_seconds", SW_START_SETUP_SECONDS);
     sw_json_integer(&j, "log_jobs", all->log_jobs);
     sw_json_number(&j, "log_ratio", all->log_ratio);
@@ -284,12 +309,13 @@ static int fail_none(const struct sw_start_choices *all)
 
 /* Shows all. Returns the exit code that a submission would have. */
 static int show(const struct sw_options *options, const struct sw_run_config *run,
-                const struct sw_forecast *forecast, const struct sw_start_choices *all)
+                const struct sw_forecast *forecast, const struct sw_start_choices *all,
+                const struct whole *whole)
 {
     if (options->json)
-        print_json(run, forecast, all);
+        print_json(run, forecast, all, whole);
     else
-        print_text(run, forecast, all);
+        print_text(run, forecast, all, whole);
     if (!options->json)
         sw_budgets_tell(options, NULL, &all->budgets);
     if (all->taken || !any_starts(all))
@@ -315,7 +341,7 @@ int sw_dry_run_plan(const struct sw_options *options, const struct sw_plan *plan
         sw_start_choices_gather(forecast, plan->run, &base, &plan->decision, &all, &err) != 0)
         status = sw_command_fail(&err);
     else
-        status = show(options, plan->run, forecast, &all);
+        status = show(options, plan->run, forecast, &all, &(struct whole){0});
     sw_start_choices_free(&all);
     sw_job_request_free(&base);
     close_forecast(plan->run, forecast);
@@ -326,9 +352,10 @@ int sw_dry_run(const struct sw_options *options, struct sw_run_file *run_file)
 {
     struct sw_start_choices all = {0};
     struct sw_forecast *forecast = NULL;
-    int status = gather(options, run_file, &forecast, &all);
+    struct whole whole = {0};
+    int status = gather(options, run_file, &forecast, &all, &whole);
     if (status == SW_OK)
-        status = show(options, &run_file->run, forecast, &all);
+        status = show(options, &run_file->run, forecast, &all, &whole);
     sw_start_choices_free(&all);
     close_forecast(&run_file->run, forecast);
     return status;
@@ -353,8 +380,9 @@ static bool starts_now(const struct sw_options *options, const struct sw_run_fil
 {
     struct sw_start_choices all = {0};
     struct sw_forecast *forecast = NULL;
+    struct whole whole;
     bool starts = false;
-    if (gather(options, run_file, &forecast, &all) == SW_OK)
+    if (gather(options, run_file, &forecast, &all, &whole) == SW_OK)
         for (int32_t i = 0; i < all.count; i++)
             starts = starts || (all.choice[i].submitted && all.choice[i].at <= all.now + 60);
     sw_start_choices_free(&all);
@@ -402,7 +430,8 @@ int sw_soonest_choose(const struct sw_options *options, struct sw_run_file *run_
     struct sw_start_choices all = {0};
     struct sw_forecast *forecast = NULL;
     char done[SW_FORMAT_BYTES], wait[SW_FORMAT_BYTES], mesh[64];
-    int status = gather(options, run_file, &forecast, &all);
+    struct whole whole;
+    int status = gather(options, run_file, &forecast, &all, &whole);
     *out = *options;
     if (status == SW_OK && !any_starts(&all))
         status = fail_none(&all);

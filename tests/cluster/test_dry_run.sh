@@ -85,6 +85,14 @@ steps() { python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(
 [ "$(steps)" = '1000 False' ] || complain "a thousand steps that the run says: $(steps)"
 dry_run --json --set optimizer.total_steps=null
 [ "$(steps)" = '1000 True' ] || complain "steps that no one says: $(steps)"
+dry_run --json --set 'stages=[{optimizer: {total_steps: 300}}, {optimizer: {total_steps: 500}}]'
+python3 -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+s, step = d["stages"], [c for c in d["choices"] if c["submitted"]][0]["step_seconds"]
+assert d["steps"] == 300 and s["count"] == 2 and s["steps"] == 800, (d["steps"], s)
+assert 1 <= s["run_seconds"] / (800 * step) < 1.1, (s, step)' "$scratch/stdout" || complain "stages in a dry run"
+dry_run --set 'stages=[{optimizer: {total_steps: 300}}, {optimizer: {total_steps: 500}}]'
+grep -q '^stage 1 of 2; the steps of all stages, 800, take ' "$scratch/stdout" || complain "stages: $(cat "$scratch/stdout")"
 dry_run
 grep -q '^✓ .* no history .* 8  gpu ' "$scratch/stdout" || complain "the text: $(cat "$scratch/stdout")"
 [ "$(queue)" -eq 0 ] || complain "a dry run submits"

@@ -67,7 +67,7 @@ site $'- {warn_if: nodes > 1, say: "a\\e[31m\\tb"}'
 expect "$check" ':1:13: warning: a?[31m?b'
 
 # what is no advice: one line, and the command goes on
-left='; the site'"'"'s advice is left out, tell its staff'
+left='; the site'"'"'s advice is left out, tell the site'"'"'s staff'
 site ''
 expect "$check" ''
 site '# nothing yet' '' '# or later'
@@ -87,12 +87,18 @@ nodes: 3|1: warning: not valid YAML: did not find expected '-' indicator, while 
 - {say: c}|3: warning: a sentence without a condition; write 'warn_if' or 'note_if', and 'say'
 - {warn_if: nodes > 1}|3: warning: a condition without a sentence; write 'warn_if' or 'note_if', and 'say'
 - {warn_if: nodes > 1, note_if: nodes > 1, say: c}|3: warning: two conditions for one sentence; write 'warn_if' or 'note_if', and 'say'
+- {warnif: nodes > 1, say: c}|4: warning: unknown key 'warnif'; did you mean 'warn_if'?
+END
+# a condition that cannot be read leaves out its rule alone
+while IFS='|' read -r text message; do
+    site "- {warn_if: nodes > 1, say: before}" "$text" "- {note_if: nodes > 1, say: behind}"
+    expect "$check" ":2:$message; this rule is left out, tell the site's staff" ':1:13: warning: before' ':3:13: note: behind'
+done <<'END'
 - {warn_if: nodes > old.nodes, say: c}|21: warning: there is no old plan here; write what the plan itself must not be, as in 'nodes > 64'
 - {warn_if: nodez > 1, say: c}|13: warning: unknown name 'nodez'; did you mean 'nodes'?
 - {warn_if: "recompute == fuul", say: c}|27: warning: no recompute; use none, partial, full
 - {warn_if: rejected, say: c}|13: warning: a run that fits nowhere is refused anyway; use another condition
 - {warn_if: communication_bytes > 1 GB, say: c}|13: warning: bytes of communication are not known here; use communication, which is a time
-- {warnif: nodes > 1, say: c}|4: warning: unknown key 'warnif'; did you mean 'warn_if'?
 END
 # empty: none is read
 SHARDWRIGHT_SITE='' "$plan" check "$run" >/dev/null 2>"$scratch/stderr" || complain "no file: exit code $?"
