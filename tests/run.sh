@@ -337,6 +337,7 @@ step "headers compile alone" bash tests/check_headers.sh
 [ "$all" != --build ] || finish
 step "includes go the allowed way" bash tests/check_includes.sh
 step "a name means one thing" bash tests/check_names.sh
+step "comments begin with their subject" python3 tests/check_words.py
 step "what pages and comments name exists" python3 tests/check_facts.py
 step "subjects of commits" bash tests/check_commits.sh
 step "circles between files are those that are named" python3 tests/check_circles.py build
