@@ -20,7 +20,6 @@ CEILING = {
     "core/checkpoint": 71,
     "core/config": 136,
     "core/cost": 118,
-    "core/ir": 160,
     "core/models": 8,
     "core/ops": 7,
     "core/passes": 73,

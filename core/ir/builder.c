@@ -15,9 +15,9 @@ struct sw_pool {
     struct block *newest;
 };
 
-/* Enough for most programs: growing copies all there is. */
+/* Enough for most programs: growing copies the whole array. */
 enum { FIRST_VALUES = 256, FIRST_OPS = 256, FIRST_REGIONS = 16, POOL_REFS = 1024 };
-/* What is kept of a name at the end of a longer one. */
+/* Bytes kept of a name at the end of a longer one. */
 enum { LIKE_NAME_BYTES = 28 };
 
 static struct sw_program *new_program(int32_t values)
@@ -37,7 +37,7 @@ static struct sw_program *new_program(int32_t values)
         sw_program_free(program);
         return NULL;
     }
-    /* where additions go that fail */
+    /* target of additions that fail */
     memset(&program->values[0], 0, sizeof program->values[0]);
     memset(&program->ops[0], 0, sizeof program->ops[0]);
     memset(&program->regions[0], 0, sizeof program->regions[0]);
@@ -133,7 +133,7 @@ int sw_refs_append(struct sw_program *p, struct sw_ref **refs, uint16_t *count, 
     return 0;
 }
 
-/* printf costs more than all else that making a value takes. */
+/* Copies bytes, since printf takes longer than everything else that makes a value. */
 void sw_builder_name(char out[SW_NAME_BYTES], const char *first, size_t first_max,
                      const char *second, size_t second_max)
 {
@@ -144,14 +144,14 @@ void sw_builder_name(char out[SW_NAME_BYTES], const char *first, size_t first_ma
     memcpy(out, name, sizeof name);
 }
 
-/* Values of one name, so far. */
+/* Number of values with one name, so far. */
 struct named {
-    int32_t first; /* keeps the name as it is */
+    int32_t first; /* keeps the name unnumbered */
     int32_t count; /* 0: a free place */
 };
 
-/* `table` has 2^bits free places, more than there are values. */
-/* All of it: what is behind the end is zero (sw_builder_name). */
+/* Finds a name's entry. `table` has 2^bits free entries, more than there are values. */
+/* Hashes the whole array: bytes behind the end are zero (sw_builder_name). */
 static uint64_t hash_name(const char name[SW_NAME_BYTES])
 {
     uint64_t hash = SW_HASH_START, word;
@@ -259,7 +259,7 @@ int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *pr
     const struct sw_value *original = &p->values[like];
     struct sw_value *value = &p->values[p->value_count];
     *value = *original;
-    if (prefix[0] == '\0') /* most of all: the name is there already */
+    if (prefix[0] == '\0') /* the most frequent case: the name exists already */
         memset(value->name + LIKE_NAME_BYTES, 0, SW_NAME_BYTES - LIKE_NAME_BYTES);
     else
         sw_builder_name(value->name, prefix, 10, original->name, LIKE_NAME_BYTES);
@@ -378,7 +378,7 @@ void sw_builder_detach(struct sw_builder *b, struct sw_op *op)
 int32_t sw_builder_op(struct sw_builder *b, enum sw_op_kind kind, enum sw_op_stage stage)
 {
     struct sw_op op;
-    memset(&op, 0, sizeof op); /* attributes too, whichever the kind has */
+    memset(&op, 0, sizeof op); /* attributes too, of any kind */
     op.kind = (uint8_t)kind;
     op.stage = (uint8_t)stage;
     return sw_builder_add(b, &op);

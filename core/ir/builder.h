@@ -16,8 +16,8 @@ struct sw_builder {
     struct sw_program *program;
     const struct sw_program_options *options;
     bool failed;
-    int32_t region;   /* the open one, -1: none */
-    uint8_t position; /* of the layer at hand in its period: of what is added to the region */
+    int32_t region;   /* index of the open region; -1: none */
+    uint8_t position; /* layer position in the period, for ops that are added */
 };
 
 struct sw_dim {
@@ -26,8 +26,8 @@ struct sw_dim {
     enum sw_size symbol;
 };
 
-/* The name of a version is its value's and what was done to it: of several values of one name, all
- * but the first are numbered. -1: no memory. */
+/* Numbers the values of one name, all but the first, so that each version of a value has a name of
+ * its own. -1: no memory. */
 int sw_builder_number_names(struct sw_program *program);
 /* At most first_max bytes of first, then at most second_max of second; together less than the name.
  * first may be the name itself. */
@@ -39,11 +39,10 @@ int32_t sw_builder_value(struct sw_builder *b, const char *name, enum sw_role ro
 /* A copy of value `like` under another name, as a fresh activation of that dtype. */
 int32_t sw_builder_value_like(struct sw_builder *b, int32_t like, const char *prefix,
                               enum sw_dtype dtype, int32_t stack);
-/* sw_builder_value_like with an instance for each time that the open region runs the layer at hand.
- */
+/* sw_builder_value_like with one instance for each layer at this position of the open region. */
 int32_t sw_builder_value_here(struct sw_builder *b, int32_t like, const char *prefix,
                               enum sw_dtype dtype);
-/* Lets a value that is like a parameter lie as that copy of one does. */
+/* Declares a value that is shaped like a parameter sharded as that copy of a parameter is. */
 void sw_builder_place_as(struct sw_builder *b, int32_t value, enum sw_parameter_copy copy);
 /* Gives the value an instance for each layer of the region at that position. */
 void sw_builder_instances(const struct sw_region *region, int32_t position, struct sw_value *value);
@@ -51,30 +50,30 @@ void sw_builder_instances(const struct sw_region *region, int32_t position, stru
 int32_t sw_builder_op(struct sw_builder *b, enum sw_op_kind kind, enum sw_op_stage stage);
 /* Appends an op that was detached. */
 int32_t sw_builder_add(struct sw_builder *b, const struct sw_op *op);
-/* Gives a copy of an op operands of its own in this program. */
+/* Gives an op's copy operands of its own in this program. */
 void sw_builder_detach(struct sw_builder *b, struct sw_op *op);
 void sw_builder_region(struct sw_builder *b, const char *name, enum sw_phase phase, int32_t repeat,
                        bool reverse);
-/* One that runs the layers of `like`. */
+/* Opens a region over the same layers as `like`. */
 void sw_builder_region_like(struct sw_builder *b, const char *name, enum sw_phase phase,
                             const struct sw_region *like, bool reverse);
-/* Opens a forward region of that part of the layers. */
+/* Opens a forward region over that part of the layers. */
 void sw_builder_layers(struct sw_builder *b, const char *name, enum sw_layer_part part);
 void sw_builder_in(struct sw_builder *b, int32_t op, struct sw_ref ref);
 void sw_builder_out(struct sw_builder *b, int32_t op, struct sw_ref ref);
 /* Appends to one of an op's lists; the op need not be of the program yet. -1: out of memory. */
 int sw_refs_append(struct sw_program *p, struct sw_ref **refs, uint16_t *count, struct sw_ref ref);
 void sw_builder_port(struct sw_builder *b, struct sw_ports *ports, const char *name, int32_t value);
-/* How the open region names the instance of `value` at hand: its layer's, or the only one. */
+/* Reference to the current layer's instance of `value`, or to its only instance. */
 struct sw_ref sw_builder_ref(const struct sw_builder *b, int32_t value);
 struct sw_program *sw_program_new(void);
 /* Copies everything but ops and regions: the start of the next stage. */
 struct sw_program *sw_program_next_stage(const struct sw_program *from);
 
-enum sw_dtype sw_accumulate_dtype(enum sw_dtype compute); /* f64 stays, everything else f32 */
+enum sw_dtype sw_accumulate_dtype(enum sw_dtype compute); /* f64 for f64, else f32 */
 
-/* In how many of the first layers, and no others, these options make values again: 0 where all
- * layers are alike. */
+/* Number of first layers that these options recompute more than the others; 0: all layers are
+ * alike. */
 int32_t sw_first_layers(const struct sw_program_options *options);
 
 void sw_lifetimes_free(struct sw_lifetimes *lifetimes); /* may be NULL */

@@ -12,7 +12,8 @@ static int64_t divide_up(int64_t value, int64_t by)
     return (value + by - 1) / by;
 }
 
-/* Pieces of a block that lie in the workspace for all members at once, on one side or on both. */
+/* Bytes of a block's piece: pieces for all members fit into the workspace at once, on one side or
+ * on both. */
 static int64_t piece_of(enum sw_collective kind, const struct sw_collective_blocks *b)
 {
     const int32_t sides = kind == SW_ALL_TO_ALL && b->send_rows > 1 && b->receive_rows > 1 ? 2 : 1;
@@ -45,7 +46,8 @@ static struct sw_collective_route queued_route(enum sw_collective kind,
     return route;
 }
 
-/* Blocks pass through slots; without, they go whole. An all_reduce does so twice: counted once. */
+/* Blocks pass through slots; without slots, they go whole. An all_reduce does so twice, but is
+ * counted once. */
 static struct sw_collective_route host_route(enum sw_collective kind,
                                              const struct sw_collective_blocks *b)
 {

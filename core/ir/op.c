@@ -14,7 +14,7 @@ static void add_factor(struct sw_dims *dims, uint8_t factor)
     dims->set |= 1u << factor;
 }
 
-/* One dimension that is a product: from '(' to ')', which is returned. */
+/* Adds one compound dimension, '(' to ')'; returns the ')'. */
 static const char *add_compound(const char *at, struct sw_dims *dims)
 {
     uint32_t inner = 0;
@@ -30,7 +30,7 @@ static const char *add_compound(const char *at, struct sw_dims *dims)
     return at;
 }
 
-/* Dimensions that a pattern lists, without those of '.'. */
+/* Number of dimensions that a pattern lists, without those of '.'. */
 static uint8_t count_listed(const char *at)
 {
     uint8_t count = 0;
@@ -60,14 +60,14 @@ const char *sw_dims_read(const char *pattern, uint8_t ndim, struct sw_dims *out)
     return at;
 }
 
-/* Patterns up to the end of a side, which have as many dimensions as the operands. */
+/* Matches patterns up to the end of a side with the operands' numbers of dimensions. */
 static const char *match_side(const struct sw_program *p, const char *at, const struct sw_ref *refs,
                               uint16_t count, bool *fits)
 {
     for (uint16_t i = 0; *fits; i++) {
         const uint8_t ndim = i < count ? p->values[refs[i].value].ndim : 0;
         struct sw_dims dims;
-        dims.count = (uint8_t)strcspn(at, ",-|(."); /* of letters alone */
+        dims.count = (uint8_t)strcspn(at, ",-|(."); /* letters only */
         const char after = at[dims.count];
         at = after == '(' || after == '.' ? sw_dims_read(at, ndim, &dims) : at + dims.count;
         *fits = i < count && dims.count == ndim;
@@ -124,7 +124,7 @@ const char *sw_op_factors(const struct sw_program *p, const struct sw_op *op)
         if (form != NULL)
             form++;
     }
-    return first; /* verify says what does not fit */
+    return first; /* no form fits: verify reports it */
 }
 
 bool sw_op_returns_to_owner(enum sw_op_kind kind)
@@ -132,7 +132,7 @@ bool sw_op_returns_to_owner(enum sw_op_kind kind)
     const struct sw_op_info *info = sw_op_rows[kind];
     if (info->pair == NULL || info->pairing != SW_PAIR_RING)
         return false;
-    const char *results = strstr(info->factors, "->"); /* of the first form, a sequence */
+    const char *results = strstr(info->factors, "->"); /* the first form: a sequence */
     return memchr(results, info->pair[1], strcspn(results, "|")) != NULL;
 }
 

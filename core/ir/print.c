@@ -163,7 +163,7 @@ static bool mentioned(const struct sw_program *p, int32_t value)
     return false;
 }
 
-/* The layers that a region runs, in its order. */
+/* Prints the layers that a region runs, in its order. */
 static void print_layers(FILE *out, const struct sw_program *p, const struct sw_region *region)
 {
     const int32_t count = region->layers > 0 ? region->layers : region->repeat;
@@ -237,9 +237,9 @@ void sw_program_print(FILE *out, const struct sw_program *p, enum sw_carrier tra
     }
 }
 
-/* ---- Digest: FNV-1a 64, field by field (structs have padding). What is counted from a list that
- * grows (kinds, roles, types, attributes) by its name, so that what the list gains changes no
- * digest of a program without it; an attribute that is not set is no part of it. ---- */
+/* ---- Digest: FNV-1a 64, field by field (structs have padding). Kinds, roles, types and attributes
+ * are mixed in by name, so that additions to their lists change no digest of a program without
+ * them; an unset attribute is left out. ---- */
 
 static void mix(uint64_t *hash, const void *data, size_t bytes)
 {
@@ -251,7 +251,7 @@ static void mix_int(uint64_t *hash, int64_t value)
     mix(hash, &value, sizeof value);
 }
 
-/* With its end, which parts it from the next. */
+/* Mixes in the end of the string as well, to separate it from the next. */
 static void mix_name(uint64_t *hash, const char *name)
 {
     mix(hash, name, strlen(name) + 1);
@@ -299,7 +299,7 @@ static void mix_value(uint64_t *hash, const struct sw_value *value)
     mix_int(hash, value->offset);
 }
 
-/* Its name, then its word or value; nothing where that is zero. */
+/* Mixes in the attribute's name, then its word or value; nothing if zero. */
 static void mix_attribute(uint64_t *hash, const struct sw_op *op, const struct sw_attribute *a)
 {
     const bool is_real = a->type == SW_ATTRIBUTE_REAL;

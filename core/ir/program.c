@@ -5,7 +5,7 @@
 
 const struct sw_program_traits *sw_program_traits(enum sw_program_kind kind)
 {
-    /* name, state, backward, rows alike, as few */
+    /* name, state, backward, batch_invariant, always_skinny */
     static const struct sw_program_traits kinds[] = {
         [SW_PROGRAM_TRAIN] = {"train", SW_STATE_TRAINING, true, false, false},
         [SW_PROGRAM_EVALUATE] = {"evaluate", SW_STATE_TRAINING, false, true, false},

@@ -29,7 +29,7 @@ static int64_t piece_bytes(int64_t bytes, int32_t pieces)
     return sw_align((bytes + pieces - 1) / pieces, SW_ARENA_ALIGNMENT);
 }
 
-/* Piece `at` of `pieces` that a block goes in. */
+/* Piece `at` of a block in `pieces` pieces. */
 static struct sw_ring_message piece_of(int64_t bytes, int32_t pieces, int32_t at)
 {
     const int64_t piece = piece_bytes(bytes, pieces), left = bytes - piece * at;
@@ -39,7 +39,7 @@ static struct sw_ring_message piece_of(int64_t bytes, int32_t pieces, int32_t at
                                                             : piece};
 }
 
-/* So many pieces from that one on are as long. */
+/* Number of pieces, from that one on, that have its length. */
 static int32_t pieces_alike(int64_t bytes, int32_t pieces, int32_t at)
 {
     const int64_t piece = piece_bytes(bytes, pieces);
@@ -56,13 +56,13 @@ int32_t sw_ring_hops(const struct sw_ring_blocks *ring)
 
 int64_t sw_ring_halo_position(int32_t ranks, int32_t rank, int32_t i, int64_t halo, int64_t chunk)
 {
-    const int64_t behind =
-        i == 0 ? rank : 2 * (int64_t)ranks - 1 - rank;     /* that chunk of the rank */
-    const bool has = i == 0 ? rank > 0 : rank < ranks - 1; /* in the middle it has both */
+    const int64_t behind = i == 0 ? rank : 2 * (int64_t)ranks - 1 - rank; /* the rank's chunk */
+    const bool has = i == 0 ? rank > 0 : rank < ranks - 1; /* a rank in the middle has both
+                                                              neighbours */
     return has ? behind * chunk - halo : INT64_MAX;
 }
 
-/* Ends of chunks go to the rank of those behind, their sums back. */
+/* Sends the ends of chunks to the rank of the chunk behind, and their sums back. */
 static struct sw_ring_hop halo_hop(const struct sw_ring_blocks *ring, int32_t rank, int32_t hop)
 {
     const int32_t next = (rank + 1) % ring->ranks, last = (rank + ring->ranks - 1) % ring->ranks;

@@ -1,18 +1,19 @@
-/* Hops of attention's ring: whose keys a rank attends with, one hop after another, and what it
- * sends beside each. Executors, prices and traffic all ask sw_ring_hop; nobody counts hops.
+/* Hops of attention's ring: the owner of the keys that a rank attends with in each hop, and what
+ * the rank sends meanwhile. Executors, prices and traffic all ask sw_ring_hop; no other code counts
+ * hops.
  *
- * k and v of a hop leave before the rank attends with them, dk and dv once it has. One ring has as
- * many hops as members, in a single round. Of inner rings (workspace.h) a round has a hop for each
- * member of one: its first block leaves for the next ring in as many pieces, one with each hop,
- * while all blocks of the ring's members pass by. Pieces keep calls short: they run in the order of
- * their starts, and a whole block over a slow link would hold up the hops behind it. Behind the
- * last hop of inner rings dk and dv go on to the ring where their block is at home.
+ * k and v of a hop leave before the rank attends with them, dk and dv afterwards. One ring has as
+ * many hops as members, in a single round. With inner rings (workspace.h) a round has one hop for
+ * each member of an inner ring: its first block leaves for the next ring in as many pieces, one
+ * with each hop, while the blocks of the ring's members pass by. Pieces keep calls short: calls run
+ * in the order of their starts, and a whole block on a slow link would hold up the hops behind it.
+ * After the last hop of inner rings dk and dv go on to the ring that owns their block.
  *
  * A window that reaches no further than the chunk before needs no ring: each rank sends the last
- * positions of its chunks straight to the rank that has the chunk behind, the next one, and of the
- * chunks that zigzag has beyond the middle the one before. Hop 0 is of the rank's own keys, the
- * others of what came; dk and dv go back as k and v came. Where no rank has the chunk before, what
- * comes is seen by nobody (sw_ring_halo_position).
+ * positions of its chunks straight to the rank of the chunk behind: the next rank, and for zigzag's
+ * chunks beyond the middle the previous one. Hop 0 uses the rank's own keys, the others those that
+ * arrived; dk and dv return the way k and v came. Positions that arrive where no chunk before
+ * exists are seen by no query (sw_ring_halo_position).
  *
  * Pure functions of sizes; nothing is owned. */
 #ifndef SW_RING_H
@@ -20,50 +21,51 @@
 
 #include "core/ir/workspace.h"
 
-/* An attention(_grad) op's ring. */
+/* Ring of an attention(_grad) op. */
 struct sw_ring_blocks {
-    int32_t ranks, rings; /* all of them; inner rings, 1: it is one */
-    int32_t halos;        /* chunks of which the end travels; 0: all keys do, around */
-    double beside;        /* of what a rank attends with, the share that such ends are; else 0 */
-    int64_t travel_bytes, sum_bytes; /* a rank's k and v; dk and dv (attention: 0), as sent */
-    /* What converting a block moves, read and written: with each hop k and v that came as bf16, and
-     * dk and dv before they leave as such and once when they are home; 0: they are as computed. */
+    int32_t ranks, rings; /* ranks of all rings; number of inner rings (1: one ring) */
+    int32_t halos;        /* chunks whose last positions are sent; 0: all keys travel around */
+    double beside; /* size of such ends as a share of the keys that a rank attends with; else 0 */
+    int64_t travel_bytes, sum_bytes; /* k and v of a rank; dk and dv as sent (attention: 0) */
+    /* Bytes read and written to convert a block: k and v from bf16 in each hop; dk and dv to bf16
+     * before they leave, and once when they are home. 0: sent in the compute precision. */
     int64_t widen_bytes, narrow_bytes;
 };
 void sw_ring_blocks_of(const struct sw_program *program, const struct sw_op *op,
                        struct sw_ring_blocks *out);
 
-/* Bytes [first, first + bytes) of a block go to member `to` of the ring while the same ones of
+/* Bytes [first, first + bytes) of a block go to member `to` of the ring while the same bytes of
  * another block come from `from`. bytes 0: nothing is sent. */
 struct sw_ring_message {
     int32_t to, from;
     int64_t first, bytes;
 };
-/* A rank's message to the next member of its inner ring, and to the same place in the next one. */
+/* Destination of a message: the next member of the inner ring, or the same member of the next
+ * ring. */
 enum sw_hop_way { SW_HOP_WITHIN, SW_HOP_ACROSS, SW_HOP_WAYS };
 struct sw_ring_hop {
-    int32_t round, at; /* of the rounds; in it */
-    int32_t owner;     /* whose k and v are at hand, or the end of one of whose chunks */
-    bool attends;      /* the rank attends with them: all of the owner's part */
+    int32_t round, at; /* index of the round; of the hop in it */
+    int32_t owner;     /* rank whose k and v, or the end of one of its chunks, are at hand */
+    bool attends;      /* true if the rank attends with all keys of the owner */
     struct sw_ring_message keys[SW_HOP_WAYS], sums[SW_HOP_WAYS]; /* k and v; dk and dv */
-    int32_t alike; /* hops from this one on, itself too, that differ in owner, place and first bytes
+    int32_t alike; /* hops from this one on, included, that differ in owner, place and first byte
                       alone */
 };
-/* Returns the number of hops. */
+/* Number of hops. */
 int32_t sw_ring_hops(const struct sw_ring_blocks *ring);
-/* Hop `hop` of a rank, 0 <= rank < ranks. hop == sw_ring_hops: behind the last, nothing is at hand.
- */
+/* Hop `hop` of a rank, 0 <= rank < ranks. hop == sw_ring_hops: after the last; no keys are at
+ * hand. */
 struct sw_ring_hop sw_ring_hop(const struct sw_ring_blocks *ring, int32_t rank, int32_t hop);
 
-/* All hops of the rank that has most of them. */
+/* Sums over the hops of the busiest rank. */
 struct sw_ring_sum {
     int32_t attends, sends; /* hops in which it attends; in which it sends */
-    int64_t bytes;          /* that it sends */
+    int64_t bytes;          /* bytes that it sends */
 };
 struct sw_ring_sum sw_ring_sum(const struct sw_ring_blocks *ring);
 
-/* First position of what hop 1 + i of a rank has at hand: `halo` positions, of a sequence in chunks
- * of `chunk`. INT64_MAX: it comes from no chunk before one of the rank's. */
+/* First position of the `halo` keys that a rank has at hand in hop 1 + i, of a sequence in chunks
+ * of `chunk`. INT64_MAX: these come from no chunk before one of the rank's. */
 int64_t sw_ring_halo_position(int32_t ranks, int32_t rank, int32_t i, int64_t halo, int64_t chunk);
 
 #endif

@@ -27,7 +27,7 @@ static const char *const logical_names[SW_L_COUNT] = {
     [SW_L_MOMENT_TABLE] = "moment_table",
     [SW_L_WHOLE_EMBED] = "whole_embed",
 };
-/* Rows that a run may set. */
+/* End of the rows that a run may set. */
 enum { ROWS_END = SW_L_GRAD_TABLE };
 
 const char *sw_logical_name(enum sw_logical axis)
@@ -47,7 +47,7 @@ enum sw_logical sw_logical_of(enum sw_logical axis, enum sw_parameter_copy copy)
     return axis;
 }
 
-/* `to` with those of `axes` that it has not. */
+/* Appends to `to` those of `axes` that it does not have. */
 static void append_axes(struct sw_axes *to, const struct sw_axes *axes)
 {
     for (uint8_t k = 0; k < axes->count; k++)
@@ -55,8 +55,8 @@ static void append_axes(struct sw_axes *to, const struct sw_axes *axes)
             to->axis[to->count++] = axes->axis[k];
 }
 
-/* Gives the rows that were not set what they follow. A table is in as many parts as [vocab, embed]
- * would be; of gradients and moments, in those of the weights' and what they have besides. */
+/* Derives the rows that were not set. A table has as many parts as [vocab, embed] would; gradients
+ * and moments have those of the weights and their own. */
 static void derive(struct sw_rules *rules)
 {
     struct sw_axes *row = rules->axes;

@@ -1,19 +1,18 @@
-/* How a token follows from logits: the settings that `sample` reads for each slot, in this order.
+/* Sampling: the settings that `sample` reads for each slot, in this order, and their meaning.
  *
  * First the biases of the row's adjustments are added to the logits of their tokens. Then the
- * logits of tokens seen before (a bit for each of the vocabulary) are divided by `penalty` where
- * positive and multiplied where not (Keskar et al. 2019). Then what the adjustments say is taken
- * off. That is the order of vLLM, which makes logit_bias and min_tokens a bias, and
- * frequency_penalty times the number of a token that were made, with presence_penalty, what is
- * taken off. temperature 0: the
- * largest logit, of equals the first. Else logits / temperature become probabilities, and of the
- * most probable tokens those stay that are among the first top_k (0: any number), that are needed
- * to reach top_p together (Holtzman et al. 2020; 1: all), and that have at least min_p times the
- * probability of the first (Nguyen et al. 2024; 0: all); one of them is drawn by `draw`, uniform in
- * [0, 1). The order of the filters is transformers'.
+ * logits of tokens seen before (`seen`, a bit for each token of the vocabulary) are divided by
+ * `penalty` where positive and multiplied where not (Keskar et al. 2019). Then the penalties of the
+ * adjustments are subtracted. This is the order of vLLM: logit_bias and min_tokens are biases;
+ * frequency_penalty times the count of a generated token, plus presence_penalty, is the penalty.
+ * temperature 0 takes the largest logit, of equals the first. Else logits / temperature become
+ * probabilities. Tokens stay that are among the top_k most probable (0: any number), that are
+ * needed to reach top_p together (Holtzman et al. 2020; 1: all), and whose probability is at least
+ * min_p times the largest (Nguyen et al. 2024; 0: all); `draw`, uniform in [0, 1), picks one. The
+ * filters run in the order of transformers.
  *
- * Beside the chosen token `top_tokens` gives the SW_SAMPLING_TOP tokens with the largest logits, of
- * equals the first one first: of the logits as they are, whatever was asked of drawing. */
+ * Beside the chosen token `top_tokens` returns the SW_SAMPLING_TOP tokens with the largest logits,
+ * of equals the first one first; settings do not change these logits. */
 #ifndef SW_SAMPLING_H
 #define SW_SAMPLING_H
 
@@ -26,45 +25,45 @@ enum sw_sampling_setting {
     SW_SAMPLING_MIN_P,
     SW_SAMPLING_PENALTY, /* 1: none */
     SW_SAMPLING_DRAW,
-    SW_SAMPLING_TOP,      /* of the most probable tokens so many are wanted; 0 .. SW_TOP_TOKENS */
-    SW_SAMPLING_ADJUSTED, /* of the row's adjustments so many count; 0: nothing reads them */
+    SW_SAMPLING_TOP,      /* number of most probable tokens to return; 0 .. SW_TOP_TOKENS */
+    SW_SAMPLING_ADJUSTED, /* number of the row's adjustments; 0: none is read */
     SW_SAMPLING_SETTINGS
 };
 
 enum {
-    SW_TOP_TOKENS = 20, /* the most that can be asked for: OpenAI's for conversations */
-    /* of a slot: the chosen token and its log-probability, then those of the most probable tokens;
-     * -1 and 0 where none was asked for, or the vocabulary has no more */
+    SW_TOP_TOKENS = 20, /* most that can be asked for: OpenAI's limit for conversations */
+    /* numbers for each slot: the chosen token and its log-probability, then those of the most
+     * probable tokens; -1 and 0 where fewer are asked for or exist */
     SW_SAMPLED_NUMBERS = 2 + 2 * SW_TOP_TOKENS
 };
 
-/* An adjustment of a token's logit, as fp32 numbers. A row's come in the order of their tokens, no
- * token twice. */
+/* Adjustment of a token's logit, as fp32 numbers. A row's adjustments are sorted by token, no token
+ * twice. */
 enum sw_adjustment {
     SW_ADJUSTMENT_TOKEN,
     SW_ADJUSTMENT_BIAS,
-    SW_ADJUSTMENT_PENALTY, /* what is taken off */
+    SW_ADJUSTMENT_PENALTY, /* subtracted from the logit */
     SW_ADJUSTMENT_NUMBERS
 };
 
 enum {
-    SW_BIASED_TOKENS = 300, /* that a text may have a bias of: OpenAI's limit */
-    SW_BANNED_TOKENS = 148  /* that may be banned before a text has its min_tokens */
+    SW_BIASED_TOKENS = 300, /* most tokens with a bias: OpenAI's limit */
+    SW_BANNED_TOKENS = 148  /* most tokens banned before a sequence has its min_tokens */
 };
 
-/* A bias that bans a token: below all others, and a number, so that something is left where all
- * tokens are banned. */
+/* Bias that bans a token: below all others, but finite, so that one token is left even if all are
+ * banned. */
 #define SW_BANNED_BIAS (-1e30f)
 
-/* Adjustments that a row has room for: every token that a text of so many can have made, each that
- * has a bias or is banned. */
+/* Adjustments that fit into a row: one for each token that a sequence of that length can have
+ * generated, and each that is biased or banned. */
 static inline int64_t sw_sampling_adjustments(int64_t vocab, int64_t max_tokens)
 {
     const int64_t most = max_tokens + SW_BIASED_TOKENS + SW_BANNED_TOKENS;
     return most < vocab ? most : vocab;
 }
 
-/* int32_t words of `seen` for a vocabulary. */
+/* int32_t words of `seen`. */
 static inline int64_t sw_sampling_words(int64_t vocab)
 {
     return (vocab + 31) / 32;

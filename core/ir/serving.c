@@ -6,11 +6,12 @@
 
 enum {
     DEFAULT_CHUNK = 512,
-    READ_ROWS = 128, /* of `read`: weights take little beside so many */
-    MIX_ROWS = 64    /* of prefill that mixes, at most: more are read sooner as chunks */
+    READ_ROWS = 128, /* rows of `read`: weights take little time beside so many rows */
+    MIX_ROWS = 64    /* most of a prefill that mixes: more rows are faster as chunks */
 };
 
-/* `axes` and those of `more` that are not among them, where that divides the size; else `axes`. */
+/* `axes`, and those of `more` that are not among them if all together divide the size; else
+ * `axes`. */
 static struct sw_axes widened(const struct sw_mesh *mesh, struct sw_axes axes, struct sw_axes more,
                               int64_t size)
 {
@@ -26,15 +27,17 @@ static int64_t rounded_up(int64_t n, int64_t multiple)
     return (n + multiple - 1) / multiple * multiple;
 }
 
-/* Whole blocks of SW_I4 in a matrix of so many inputs; of other weights its inputs. */
+/* Number of whole blocks of SW_I4 in a matrix with that many inputs; for other weights, its
+ * inputs. */
 static int64_t inputs_of(const struct sw_serving *want, int64_t size)
 {
     return size / sw_dtype_group(want->weights);
 }
 
-/* A token at a time there is no sequence to split: its ranks share the output projection, the MLP
- * and the head instead, and each has a part of the cache. Prefill has the sequence, gathers those
- * weights over it as it would over fsdp, and leaves the cache where decoding wants it. */
+/* Sets the rules of serving. A single token has no sequence to split: the sequence's ranks share
+ * the output projection, the MLP and the head instead, and each has a part of the cache. Prefill
+ * has a sequence, gathers those weights over it as over fsdp, and leaves the cache where decode
+ * expects it. */
 static void set_rules(const struct sw_program_options *training, const struct sw_serving *want,
                       struct sw_program_options *o)
 {
@@ -63,7 +66,7 @@ static void set_rules(const struct sw_program_options *training, const struct sw
     }
 }
 
-/* A part of the cache is some positions of some heads: one axis cannot cut both. */
+/* Rejects axes that split both positions and heads: one axis cannot cut both. */
 static int check_cache(const struct sw_program_options *training, struct sw_error *err)
 {
     const struct sw_mesh *mesh = &training->mesh;
@@ -79,8 +82,7 @@ static int check_cache(const struct sw_program_options *training, struct sw_erro
                    sw_axes_format(sw_axes_from_set(both), names, sizeof names));
 }
 
-/* A block of SW_I4 has neighbours along the inputs of the whole matrix: no rank has a part of one.
- */
+/* Rejects splits inside blocks of SW_I4, which are runs of the whole matrix's inputs. */
 static int check_groups(const struct sw_program_options *training, const struct sw_serving *want,
                         struct sw_error *err)
 {
@@ -132,7 +134,7 @@ static int check(const struct sw_program_options *training, const struct sw_serv
                        "max_tokens %" PRId64 " with chunk %" PRId64
                        ": max_tokens is 1 to 2^31 - 1, chunk 0 to 2^31 - 1",
                        want->max_tokens, want->chunk);
-    /* a sampled token travels as an fp32 number */
+    /* a sampled token is sent as an fp32 number */
     if (training->model.vocab_size > 1 << 24)
         return sw_fail(err, SW_UNMET,
                        "vocab_size %" PRId64 " is above 2^24, the most that serving supports",
@@ -145,7 +147,7 @@ const char *sw_prefill_gather_name(enum sw_prefill_gather gathers)
     return gathers == SW_GATHER_KV ? "keys and values" : "queries";
 }
 
-/* An int8 cache has no collective. */
+/* False for int8: no collective moves it. */
 bool sw_serving_may_gather_kv(const struct sw_program_options *training,
                               const struct sw_serving *want)
 {
@@ -153,7 +155,7 @@ bool sw_serving_may_gather_kv(const struct sw_program_options *training,
            want->cache != SW_I8 && !training->target.lacks_whole_cache;
 }
 
-/* Whether programs of single tokens make each as any number of rows would. */
+/* True if programs of single tokens compute each row as with any number of rows. */
 static bool is_batch_invariant(const struct sw_program_options *o)
 {
     const struct sw_model *m = &o->model;
@@ -165,9 +167,9 @@ static bool is_batch_invariant(const struct sw_program_options *o)
     return fits;
 }
 
-/* Whether prefill takes tokens of texts that run beside those of prompts: a row is alike in calls
- * of either, the budget has room for both, and a token is where the cache's chunks say. `budget`,
- * `slots`: of a rank of the batch. */
+/* True if prefill takes next tokens of running sequences beside those of prompts: rows are alike in
+ * calls of either, the budget has room for both, and the cache's chunks can be single tokens.
+ * `budget`, `slots`: of a rank of the batch. */
 static bool may_mix(const struct sw_program_options *training, const struct sw_serving *want,
                     int64_t budget, int64_t slots, int64_t ranks)
 {
@@ -175,17 +177,17 @@ static bool may_mix(const struct sw_program_options *training, const struct sw_s
            budget <= MIX_ROWS && is_batch_invariant(training);
 }
 
-/* Tokens; budget 0: whatever that makes. */
+/* Default of chunk, in tokens; budget 0: no limit. */
 static int64_t usual_chunk(int64_t max_tokens, int64_t budget)
 {
     const int64_t usual = max_tokens < DEFAULT_CHUNK ? max_tokens : DEFAULT_CHUNK;
     return budget > 0 && budget < usual ? budget : usual;
 }
 
-/* What is there of a rank of the batch, all in tokens or texts. */
+/* Sizes on a rank of the batch, in tokens or sequences. */
 struct sizes {
     int64_t ways;  /* ranks of the batch */
-    int64_t ranks; /* of the sequence */
+    int64_t ranks; /* ranks of the sequence */
     int64_t budget, slots, chunk;
     bool mixes;
 };
@@ -227,15 +229,15 @@ void sw_serving_resize(struct sw_program_options *o, int64_t rows)
     o->micro_batch_per_rank = rows;
 }
 
-/* Of prefill on a rank of the batch. */
+/* Rows of prefill on a rank of the batch. */
 static int64_t chunk_rows(const struct sizes *s)
 {
     return s->budget < s->chunk ? 1 : s->budget / s->chunk;
 }
 
-/* Of `read` on a rank of the batch, of which running texts have some; 0: there is none. Beside
- * chunks it has no more than a call of these has tokens, so that nobody waits for more of them;
- * else it has hardly more than prefill or is not wanted. */
+/* Rows of `read` on a rank of the batch, some of which hold running sequences; 0: there is no
+ * `read`. Beside chunks, `read` has no more rows than a call of prefill has tokens, so that running
+ * sequences wait no longer. 0 too if it had hardly more rows than prefill. */
 static int64_t read_rows(const struct sw_program_options *training, const struct sw_serving *want,
                          const struct sizes *s)
 {
@@ -255,8 +257,8 @@ bool sw_serving_has(const struct sw_program_options *training, const struct sw_s
     return kind != SW_PROGRAM_READ || read_rows(training, want, &s) > 0;
 }
 
-/* Positions that a layer with a window keeps of a text: those before a call's that its first query
- * sees, and all that one call may append. A slot's rows are on one rank of the batch. */
+/* Positions of a sequence that a layer with a window keeps: those that the first query of a call
+ * sees, and the most that one call appends. A slot's rows are on one rank of the batch. */
 static int64_t ring_tokens(const struct sw_program_options *training, const struct sw_serving *want,
                            const struct sizes *s, int64_t max_tokens)
 {
@@ -298,7 +300,7 @@ int sw_serving_options(const struct sw_program_options *training, const struct s
     o.serving.cache = want->cache;
     o.serving.matrices = sw_is_quantized(want->weights) ? want->weights : training->compute;
     o.serving.mixes = kind == SW_PROGRAM_READ || (s.mixes && kind == SW_PROGRAM_PREFILL);
-    /* every program reads weights where they lie: elsewhere prefill gathers some */
+    /* all programs must read weights as they are stored; prefill gathers some if axes differ */
     o.serving.tiles = training->target.weight_tiles && training->compute != SW_F64 &&
                       s.ranks == 1 && !want->stream_weights;
     o.serving.gathers_cache = kind != SW_PROGRAM_DECODE && want->gathers == SW_GATHER_KV;

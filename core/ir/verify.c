@@ -1,5 +1,5 @@
-/* What must hold of a program after every pass: operands exist and fit their op's factors, what is
- * read was written, sums over ranks are complete where they must be. */
+/* Verifies a program after a pass: operands exist and fit their op's factors, values are written
+ * before they are read, sums over ranks are complete where they must be. */
 #include "core/ir/builder.h"
 
 #include <stdlib.h>
@@ -7,9 +7,9 @@
 
 struct verify {
     const struct sw_program *p;
-    bool *written; /* [value_count]: by an op before, or by the runner */
+    bool *written; /* [value_count]: true if an earlier op, or the runner, writes it */
     const struct sw_region *region;
-    int32_t at; /* the op at hand */
+    int32_t at; /* index of the current op */
     struct sw_error *err;
 };
 
@@ -19,7 +19,7 @@ static int wrong(struct verify *v, const char *what, const struct sw_value *valu
                    sw_op_info(v->p->ops[v->at].kind)->name, v->region->name, value->name, what);
 }
 
-/* The instances that a ref means exist in every iteration. */
+/* Checks that a ref's instances exist in every iteration. */
 static int check_ref(struct verify *v, struct sw_ref ref)
 {
     const struct sw_program *p = v->p;
@@ -43,7 +43,7 @@ static int32_t storage(const struct sw_program *p, int32_t value)
     return p->values[value].alias >= 0 ? p->values[value].alias : value;
 }
 
-/* What a loop reads may be written later in it: by the iteration before, or one ahead. */
+/* True if a loop writes the value later: in the iteration before, or one ahead. */
 static bool written_in_loop(const struct verify *v, int32_t value)
 {
     const struct sw_region *region = v->region;
@@ -65,7 +65,7 @@ static int check_read(struct verify *v, struct sw_ref ref)
     return 0;
 }
 
-/* Where a factor has a dimension of its own first. */
+/* First dimension of a factor outside compound dimensions. */
 struct alone {
     const struct sw_value *value; /* NULL: not yet */
     size_t dim;
@@ -78,7 +78,8 @@ struct side {
     uint16_t count;
 };
 
-/* Shards of what is padded and of what is not, or otherwise, are not of the same elements. */
+/* True if one of them is padded and the other not, or differently: their shards have different
+ * elements. */
 static bool splits_unlike(const struct verify *v, const struct alone *known,
                           const struct sw_value *value, size_t d)
 {
@@ -100,8 +101,8 @@ static bool fits_count(const char *side, uint16_t count)
     return patterns == count;
 }
 
-/* A factor is of the same size wherever it means the same axis in the same units. Heads of queries
- * and of keys are two. */
+/* Checks that a factor has one size in all dimensions with the same axis and units. Heads of
+ * queries and of keys are two. */
 static int check_dimension(struct verify *v, const struct sw_value *value, uint8_t d,
                            struct alone *known)
 {
@@ -121,8 +122,8 @@ static int check_dimension(struct verify *v, const struct sw_value *value, uint8
     return 0;
 }
 
-/* A compound dimension is as long as its factors make it, and is split in whole blocks of the minor
- * ones. Factors that have no dimension of their own are not told. */
+/* Checks that a compound dimension has the product of its factors' sizes, and is split in whole
+ * blocks of the minor ones. A factor without a dimension of its own has any size. */
 static int check_compound(struct verify *v, const struct sw_value *value, uint8_t d,
                           const struct sw_dims *dims, const struct alone alone[SW_FACTORS])
 {
@@ -144,7 +145,7 @@ static int check_compound(struct verify *v, const struct sw_value *value, uint8_
                : wrong(v, "may be split inside of its dimension's minor factors", value);
 }
 
-/* As many dimensions as the pattern says; then those of one factor, or the compound ones. */
+/* Checks the number of dimensions; then those of single factors, or the compound ones. */
 static int check_side(struct verify *v, struct side side, bool compound,
                       struct alone alone[SW_FACTORS])
 {
@@ -154,7 +155,7 @@ static int check_side(struct verify *v, struct side side, bool compound,
         const char *begin = side.pattern;
         struct sw_dims dims;
         const char *end = sw_dims_read(begin, value->ndim, &dims);
-        side.pattern = *end == ',' ? end + 1 : begin; /* the last one repeats */
+        side.pattern = *end == ',' ? end + 1 : begin; /* the last pattern repeats */
         if (end - begin == 1 && (*begin == '.' || *begin == '1'))
             continue;
         if (dims.count != value->ndim)
@@ -177,7 +178,7 @@ static int check_factors(struct verify *v, const struct sw_op *op)
     const char *factors = sw_op_factors(v->p, op);
     if (factors == NULL)
         return 0;
-    /* what was added to an op by a later pass is shaped as its result */
+    /* operands that a later pass added are shaped as the result */
     const struct side in = {factors, op->in, sw_op_own_operands(v->p, op)};
     const char *arrow = strstr(factors, "->");
     if (arrow == NULL)
@@ -199,7 +200,7 @@ static int check_factors(struct verify *v, const struct sw_op *op)
                : 0;
 }
 
-/* An unreduced sum may only be added to, moved by what reduces it, or waited for. */
+/* Checks that an unreduced sum is only added to, reduced, moved, or waited for. */
 static int check_partials(struct verify *v, const struct sw_op *op)
 {
     const struct sw_op_info *info = sw_op_info(op->kind);
@@ -213,7 +214,7 @@ static int check_partials(struct verify *v, const struct sw_op *op)
     return 0;
 }
 
-/* What writes a parameter writes the copy that is kept of it. */
+/* Checks that an op which writes a parameter also writes its copy. */
 static int check_copy(struct verify *v, const struct sw_op *op, struct sw_ref written)
 {
     const struct sw_program *p = v->p;

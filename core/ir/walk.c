@@ -1,6 +1,6 @@
 #include "core/ir/walk.h"
 
-enum { BEFORE_FIRST = -2 }; /* iteration */
+enum { BEFORE_FIRST = -2 }; /* index of an iteration */
 
 static bool is_of_pass(const struct sw_walk *w, int32_t region)
 {
@@ -66,7 +66,7 @@ bool sw_walk_op(struct sw_walk *w)
     return false;
 }
 
-/* Iterations at the two ends in which not all positions are the region's. */
+/* Tells if the first, and the last, iteration have positions outside the region. */
 static void find_ends(const struct sw_region *region, bool *first, bool *last)
 {
     const bool low = region->first_layer % region->period != 0;
@@ -89,5 +89,5 @@ void sw_walk_whole(const struct sw_walk *w, int32_t *begin, int32_t *count)
     bool first, last;
     find_ends(region, &first, &last);
     *begin = first ? 1 : 0;
-    *count = region->repeat - *begin - 1; /* the last one has none to be ahead of */
+    *count = region->repeat - *begin - 1; /* the last iteration has none to be ahead of */
 }

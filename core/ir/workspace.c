@@ -59,13 +59,14 @@ int64_t sw_attention_halo(const struct sw_op *op, int32_t ranks, int64_t part, e
 {
     const struct sw_attention_attributes *as = &op->as.attention;
     const int64_t chunk = as->sequence_layout == SW_ZIGZAG ? part / 2 : part;
-    const bool widened = as->bf16_hops && dtype != SW_BF16_T; /* a rank sees its own so, too */
+    const bool widened = as->bf16_hops && dtype != SW_BF16_T; /* a rank also sees its own keys
+                                                                 rounded */
     return as->halo && !widened && ranks > 1 && as->window > 0 && as->window - 1 <= chunk
                ? as->window - 1
                : -1;
 }
 
-/* Own keys stay where they are; of the carry as of a ring. */
+/* Lays out halos: own keys stay in place; carries are as for a ring. */
 static void lay_out_halos(const struct sw_op *op, const int64_t q[3], const int64_t k[3],
                           int64_t halo, enum sw_dtype dtype, struct sw_attention_workspace *out)
 {
@@ -141,8 +142,8 @@ void sw_attention_workspace_layout(const int64_t q[3], const int64_t k[3], int32
             out->cotangent[i] = reserve(out, i == 0 ? out->cotangent_bytes : out->sum_bytes);
 }
 
-/* f32 sums of dq and of its products with o; dk and dv of each query head where several share one.
- */
+/* Bytes of f32 sums of dq and of its products with o, and dk and dv of each query head where
+ * several share a kv head. */
 static int64_t cudnn_bytes(int64_t batch, int64_t heads, int64_t group, int64_t sq, int64_t sk,
                            int64_t dim, bool backward)
 {
@@ -191,7 +192,7 @@ int64_t sw_workspace_attention_grad(const struct sw_program *program, const stru
     return attention_bytes(program, op, true);
 }
 
-/* Enough ranges to occupy a GPU with one text, few enough that what they leave is little beside
+/* Enough ranges to occupy a GPU with one sequence, few enough that their results are small beside
  * the cache. */
 enum { LEAST_RANGE = 256, MOST_RANGES = 1024, MOST_TASKS = 1 << 14 };
 
@@ -211,7 +212,7 @@ void sw_decode_ranges_of(int64_t slots, int64_t heads, int64_t kv_heads, int64_t
     out->bytes = out->stats + align(slots * heads * out->count * 2 * (int64_t)sizeof(float));
 }
 
-/* Of one token of each slot. */
+/* Bytes for one token of each slot. */
 static int64_t cached_bytes(const struct sw_program *program, const struct sw_op *op)
 {
     const struct sw_value *q = operand(program, op->in[0]), *keys = operand(program, op->in[1]);
@@ -237,9 +238,8 @@ int64_t sw_workspace_attention(const struct sw_program *program, const struct sw
     return 0;
 }
 
-/* QUANTIZED_ROWS: so many are one warp's accumulators. The kernel takes whole pieces of inputs and
- * outputs; a panel is large enough for a GPU to be busy, small enough to be little beside weights.
- */
+/* QUANTIZED_ROWS: accumulators of one warp. The kernel takes whole pieces of inputs and outputs; a
+ * panel is large enough to keep a GPU busy, and small beside the weights. */
 enum { QUANTIZED_ROWS = 64, QUANTIZED_INPUTS = 64, QUANTIZED_OUTPUTS = 32, PANEL_BYTES = 64 << 20 };
 
 bool sw_quantized_in_kernel(int64_t rows, int64_t inputs, int64_t outputs, enum sw_dtype dtype)
@@ -259,7 +259,7 @@ void sw_quantized_panels_of(int64_t rows, int64_t inputs, int64_t outputs, enum 
     out->bytes = out->results + align(out->outputs * rows * (int64_t)sizeof(float));
 }
 
-/* Which products go in panels. */
+/* True if products go in panels. */
 static bool in_panels(const struct sw_program *program, const struct sw_op *op)
 {
     return program->target.quantized_panels && sw_is_quantized(operand(program, op->in[1])->dtype);
@@ -298,7 +298,7 @@ int64_t sw_lm_head_chunk_tokens(int64_t tokens, int64_t local_vocab)
     return (tokens + chunks - 1) / chunks;
 }
 
-/* Logits of one chunk, wide. */
+/* Bytes of one chunk's wide logits. */
 static int64_t logits_bytes(const struct sw_program *program, const struct sw_op *op)
 {
     const struct sw_value *x = operand(program, op->in[0]), *table = operand(program, op->in[1]);
@@ -313,7 +313,7 @@ int64_t sw_lm_head_panels_at(int64_t tokens, int64_t vocab)
                  (int64_t)sizeof(float));
 }
 
-/* Panels of a table in 8 bits, widened, behind the logits. */
+/* Adds panels of a table in 8 bits, widened, behind the logits. */
 int64_t sw_workspace_lm_head_stats(const struct sw_program *program, const struct sw_op *op)
 {
     const struct sw_value *x = operand(program, op->in[0]), *table = operand(program, op->in[1]);

@@ -30,8 +30,8 @@ struct sw_collective_slots sw_collective_slots(enum sw_collective kind, int32_t 
         slots = receive_strided ? others : 0;
         block_bytes = local_elems * element;
         break;
-    case SW_REDUCE_SCATTER: /* the others' blocks; strided: also the packed sends and the own block
-                             */
+    case SW_REDUCE_SCATTER: /* blocks of the others; strided: also the packed sends and the own
+                               block */
         slots = send_strided ? 2 * others + 1 : others;
         block_bytes = divide_up(local_elems, group) * element;
         break;
