@@ -21,7 +21,6 @@ CEILING = {
     "core/config": 136,
     "core/cost": 118,
     "core/models": 8,
-    "core/ops": 7,
     "core/passes": 73,
     "core/plan": 24,
     "core/programs": 7,

@@ -1,5 +1,5 @@
-/* Attention, over the ring or over a cache, and what prepares its operands: positions and copies of
- * kv heads. */
+/* Attention over the ring or over a cache, and the ops that prepare its operands: positions and
+ * copies of kv heads. */
 #include "core/ops/rows.h"
 #include "core/ir/ring.h"
 #include "core/ir/serving.h"
@@ -163,7 +163,7 @@ static const struct sw_attribute copies_attributes[] = {
 
 #define TWO_PI 6.283185307179586476925286766559
 
-/* The pair that makes so many turns over the original length, as a real number: j where turns =
+/* The pair that makes that many turns over the original length, as a real number: j where turns =
  * original / 2 pi theta^(-2j / rotated). */
 static double pair_of_turns(const struct sw_rope *rope, double turns, double rotated)
 {
@@ -171,9 +171,9 @@ static double pair_of_turns(const struct sw_rope *rope, double turns, double rot
            (2 * log(rope->theta));
 }
 
-/* Peng et al. 2023, as transformers 5 computes it (_compute_yarn_parameters): pairs up to one that
- * turns high_freq_factor times keep their angles, those from one that turns low_freq_factor times
- * have them divided, between them linearly. */
+/* Peng et al. 2023, as in transformers 5 (_compute_yarn_parameters): pairs up to the one that turns
+ * high_freq_factor times keep their angles, from the one that turns low_freq_factor times on they
+ * are divided, between them linearly. */
 static double yarn_frequency(const struct sw_rope *rope, double rotated, double plain, int64_t j)
 {
     double low = pair_of_turns(rope, rope->high_freq_factor, rotated);
@@ -185,7 +185,7 @@ static double yarn_frequency(const struct sw_rope *rope, double rotated, double 
     low = low > 0 ? low : 0;
     high = high < rotated - 1 ? high : rotated - 1;
     if (low == high)
-        high += 0.001; /* transformers' width of a step */
+        high += 0.001; /* width of transformers' step */
     const double ramp = ((double)j - low) / (high - low);
     const double stretched = ramp < 0 ? 0 : ramp > 1 ? 1 : ramp;
     return plain / rope->factor * stretched + plain * (1 - stretched);
@@ -203,7 +203,7 @@ double sw_rope_frequency(const struct sw_rope_attributes *a, const float *diviso
         return plain / (double)divisors[j];
     if (rope->scaling != SW_ROPE_LLAMA3)
         return plain;
-    /* turns that the pair makes over the length that the model was first made for */
+    /* turns of the pair over the model's original length */
     const double turns = (double)rope->original_positions * plain / TWO_PI;
     if (turns < rope->low_freq_factor)
         return plain / rope->factor;
@@ -214,9 +214,9 @@ double sw_rope_frequency(const struct sw_rope_attributes *a, const float *diviso
     return kept * plain + (1 - kept) * plain / rope->factor;
 }
 
-/* Sequences with positions (1), segments (2), a sink (4) behind; a part of a cache, then one in
- * int8; a whole cache, then one with a sink. Segments of keys are those of the whole sequence: of
- * them nothing travels. */
+/* Sequences with positions (1), segments (2), a sink (4) as further operands; a part of a cache,
+ * then one in int8; a whole cache, then one with a sink. Segments of keys are those of the whole
+ * sequence: the ring does not send them. */
 enum { FORM_PART = 8, FORM_PART_SCALED, FORM_CACHE };
 static const char attention_factors[] = "bqh,bkh,bkh->bqh,bqh"
                                         "|bqh,bkh,bkh,q,k->bqh,bqh"
@@ -255,15 +255,16 @@ static int32_t form_of_rope(const struct sw_program *p, const struct sw_op *op)
     return op->as.rope.rows ? 2 : op->as.rope.slots;
 }
 
-/* Keys that the first n positions of a sequence see together, of a window. */
+/* Keys that the first n positions of a sequence see in total, with a window. */
 static double seen_up_to(double n, double window)
 {
     return n <= window ? n * (n + 1) / 2 : window * (window + 1) / 2 + (n - window) * window;
 }
 
 /* Query-key pairs that the busiest rank scores, per sequence and head. Causal: half of the square
- * of a rank's own block, then, for every hop, half a block (zigzag) or at worst a whole one
- * (contiguous). Of a window those of the last chunk (contiguous), or of the two in the middle. */
+ * of its own block; then, for every hop, half a block (zigzag) or at worst a whole one
+ * (contiguous). With a window: those of the last chunk (contiguous), or of the two in the
+ * middle. */
 static double causal_pairs(const struct sw_program *p, const struct sw_op *op)
 {
     const double queries = (double)p->values[op->in[0].value].local[1];
@@ -288,8 +289,8 @@ static struct sw_op_cost cost_pairs(const struct sw_program *p, const struct sw_
                                sw_operand_bytes(p, op)};
 }
 
-/* Share of a full cache's positions that a row's queries see: behind a window those of its length
- * before the first query, and their own. */
+/* Share of a full cache's positions that a row's queries see: behind a window those before the
+ * first query, and their own. */
 static double seen_share(const struct sw_program *p, const struct sw_op *op)
 {
     const int64_t window = op->as.attention.window, queries = p->values[op->in[0].value].local[1];
@@ -297,15 +298,14 @@ static double seen_share(const struct sw_program *p, const struct sw_op *op)
     return window > 0 && seen < kept ? (double)seen / (double)kept : 1;
 }
 
-/* With full slots, each of which is read once for a row as far as it sees: 2 products over every
- * pair of a query and a position that this rank has. The rows' slots are not more than the cache
- * has. */
+/* Cost with full slots, each read once for a row, as far as the row sees: 2 products over every
+ * pair of a query and a position of this rank. Rows have at most as many slots as the cache. */
 static struct sw_op_cost cost_cached(const struct sw_program *p, const struct sw_op *op)
 {
     const struct sw_value *q = &p->values[op->in[0].value], *keys = &p->values[op->in[1].value];
     const double seen = seen_share(p, op);
     const int64_t slots = keys->local[0], rows = slots < q->local[0] ? slots : q->local[0];
-    int64_t unread = 0; /* bytes of slots that no row has, and of positions that none sees */
+    int64_t unread = 0; /* bytes of slots without rows, and of positions that no query sees */
     for (uint16_t i = 1; i < op->n_in; i++)
         if (p->values[op->in[i].value].size[1] == keys->size[1] && i != SW_ATTENTION_SLOTS) {
             const int64_t bytes = sw_ref_bytes(p, op->in[i]) / slots;
@@ -323,14 +323,14 @@ static struct sw_op_cost cost_attention(const struct sw_program *p, const struct
     return sw_op_is_ring(op) ? cost_pairs(p, op, 2) : cost_cached(p, op);
 }
 
-/* Of `count` whose first `running` meet all and the others such a share. */
+/* Mean share over `count` rows: the first `running` count as 1, the others as `share`. */
 static double met_by(double count, double running, double share)
 {
     return running < count ? (running + (count - running) * share) / count : 1;
 }
 
-/* A query of a prompt comes after half of it, in the mean over the prompt's chunks and rows. A
- * decoded token is priced with all of a full cache, of a slot of its own. */
+/* A prompt's query follows half of the prompt, in the mean over its chunks and rows. A decoded
+ * token is priced with a full cache, in a slot of its own. */
 static struct sw_op_met met_attention(const struct sw_program *p, const struct sw_op *op,
                                       const struct sw_workload *workload)
 {
@@ -355,11 +355,11 @@ static struct sw_op_cost cost_attention_grad(const struct sw_program *p, const s
 static double model_share_attention_grad(const struct sw_op *op)
 {
     (void)op;
-    return 4.0 / 5.0; /* scores its pairs a second time */
+    return 4.0 / 5.0; /* the pairs are scored a second time */
 }
 
-/* k and v travel to all others; dk and dv around, and from each inner ring to the next, all the way
- * home. */
+/* k and v go to all other ranks; dk and dv go around, and from each inner ring to the next, back to
+ * their owner. */
 static int64_t communication_attention(const struct sw_program *p, const struct sw_op *op)
 {
     struct sw_ring_blocks blocks;
@@ -369,7 +369,7 @@ static int64_t communication_attention(const struct sw_program *p, const struct 
     return sw_ring_sum(&blocks).bytes;
 }
 
-/* Behind o, lse and do what stands behind q, k and v. */
+/* Operands: q, k, v, o, lse, do, then those behind q, k and v. */
 static int vjp_attention(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
 {
     (void)err;

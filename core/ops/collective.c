@@ -1,7 +1,7 @@
-/* What reshard makes: a rank's own slice, and the collectives; and the wait for one. */
+/* Ops of reshards: a rank's own slice, the collectives, and the wait for one. */
 #include "core/ops/rows.h"
 
-/* Printed with the axes, for all of them alike (print.c). */
+/* Printed with the axes, in one way for all (print.c). */
 static const struct sw_attribute move_attributes[] = {
     {.name = "dim",
      .type = SW_ATTRIBUTE_INT,

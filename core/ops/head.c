@@ -1,9 +1,9 @@
-/* The table of tokens at both ends: embedding, and the head with its loss. */
+/* Ops of the vocabulary's table: embedding, and the head with its loss. */
 #include "core/ops/rows.h"
 
 #include <string.h>
 
-/* Touches the rows of its tokens, not the whole table. */
+/* Bytes of the rows that tokens look up, not of the whole table. */
 static struct sw_op_cost cost_embedding(const struct sw_program *p, const struct sw_op *op)
 {
     const size_t of_table = sw_dtype_bytes(p->values[op->in[1].value].dtype);
@@ -11,8 +11,8 @@ static struct sw_op_cost cost_embedding(const struct sw_program *p, const struct
     return (struct sw_op_cost){0, sw_ref_bytes(p, op->in[0]) + rows + sw_ref_bytes(p, op->out[0])};
 }
 
-/* Zeroes the table, then adds one row for each token. To a sum that is there already it adds
- * nothing but these; one that it begins is zeroed in the first micro-step. */
+/* Zeroes the table, then adds one row for each token. An existing sum is only added to; one that
+ * begins here is zeroed in the first micro-step. */
 static struct sw_op_cost cost_embedding_grad(const struct sw_program *p, const struct sw_op *op)
 {
     int64_t zeroed = sw_ref_bytes(p, op->out[0]);
@@ -45,7 +45,7 @@ static int32_t products_grad(const struct sw_program *p, const struct sw_op *op,
     return op->kind == SW_OP_LM_HEAD_DX ? 2 : 3;
 }
 
-/* Logits are written and read once in chunks, for each product. */
+/* Logits are written and read once in chunks for each product. */
 static struct sw_op_cost cost_lm_head(const struct sw_program *p, const struct sw_op *op)
 {
     struct sw_product product[SW_OP_MAX_PRODUCTS];
@@ -59,7 +59,7 @@ static struct sw_op_cost cost_lm_head(const struct sw_program *p, const struct s
 static double model_share_grad(const struct sw_op *op)
 {
     const double products = op->kind == SW_OP_LM_HEAD_DX ? 2 : 3;
-    /* unless the loss is its own, the logits are made again */
+    /* unless the op makes its own loss, it makes the logits again */
     return op->n_out > 2 ? 1 : (products - 1) / products;
 }
 
@@ -67,7 +67,7 @@ static int vjp_embedding(struct sw_autodiff *a, const struct sw_op *op, struct s
 {
     (void)err;
     const struct sw_ref dy = sw_autodiff_cotangent(a, op->out[0]);
-    const int32_t g = sw_autodiff_op(a, SW_OP_EMBEDDING_GRAD); /* a table is all it has */
+    const int32_t g = sw_autodiff_op(a, SW_OP_EMBEDDING_GRAD); /* the table is its only parameter */
     sw_autodiff_in(a, g, op->in[0]);
     sw_autodiff_in(a, g, dy);
     sw_autodiff_out(a, g, op->in[1]);
@@ -97,8 +97,7 @@ static int vjp_lm_head(struct sw_autodiff *a, const struct sw_op *op, struct sw_
 
 static int partition_lm_head_grad(struct sw_partition *part, const struct sw_op *op);
 
-/* The lm_head that makes a log-sum-exp, or the op of backward that reads it; NULL: there is none.
- */
+/* The lm_head that makes a log-sum-exp, or the backward op that reads it. NULL: none. */
 static const struct sw_op *half(const struct sw_program *p, bool forward, int32_t lse)
 {
     for (int32_t i = 0; i < p->op_count; i++) {
@@ -116,7 +115,7 @@ static sw_axis_set axes_of(const struct sw_program *p, struct sw_ref ref)
     return sw_spec_axes(&p->values[ref.value].declared.spec);
 }
 
-/* The table as it lies: behind what gathers its rows. */
+/* The table as stored: the value before its rows are gathered. */
 static struct sw_ref lies(const struct sw_program *p, struct sw_ref table)
 {
     for (int32_t i = 0; i < p->op_count; i++)
@@ -126,12 +125,11 @@ static struct sw_ref lies(const struct sw_program *p, struct sw_ref table)
     return table;
 }
 
-/* True if the loss is made where its gradient is. Where every rank has the whole table and the
- * activations of its own tokens, a chunk of logits says all that its tokens' gradient needs: the
- * logits are made once in a step instead of twice. False for a vocabulary in shards, whether it
- * lies so or is cut where it is used: a gradient then waits for the statistics of the others, and
- * logits do not stay that long. False, too, where the table is gathered, once in each direction as
- * every weight is. */
+/* True if the loss is made together with its gradient. If every rank has the whole table and the
+ * activations of its own tokens, a chunk of logits suffices for the gradient of its tokens: logits
+ * are made once in a step instead of twice. False for a vocabulary in shards: its gradient waits
+ * for other ranks' statistics, and logits do not stay that long. False if the table is gathered,
+ * which happens once in each direction, as for every weight. */
 static bool joins_gradient(const struct sw_program *p, const struct sw_op *head)
 {
     return axes_of(p, lies(p, head->in[1])) == 0 && axes_of(p, head->in[1]) == 0 &&
@@ -229,7 +227,8 @@ const struct sw_op_info sw_row_lm_head = {.name = "lm_head",
 const struct sw_op_info sw_row_lm_head_stats = {.name = "lm_head_stats",
                                                 .tiled = 1,
                                                 .factors = "bse,ve,bs->bsv|bse,ve,bs,v->bsv",
-                                                .whole = "e", /* sums of exponentials of logits */
+                                                .whole = "e", /* has sums of exponentials of
+                                                                 logits */
                                                 .attributes = head_attributes,
                                                 .cost_class = SW_CLASS_MATMUL,
                                                 .cost = cost_lm_head,
@@ -243,7 +242,7 @@ const struct sw_op_info sw_row_lm_head_loss = {.name = "lm_head_loss",
 const struct sw_op_info sw_row_lm_head_grad = {.name = "lm_head_grad",
                                                .factors =
                                                    "bse,ve,bs,bs->bse,ve|bse,ve,bs->bse,ve,1,bs",
-                                               .whole = "e", /* logits are made again */
+                                               .whole = "e", /* makes logits again */
                                                .attributes = head_gradient_attributes,
                                                .cost_class = SW_CLASS_MATMUL,
                                                .gradient = 2,

@@ -1,14 +1,15 @@
 /* Matrix products with weights, their biases, and the gate of the MLP. */
 #include "core/ops/rows.h"
 
-/* The last dimension of an activation: of a weight, only what is no padding is multiplied. */
+/* Width of an activation; for a weight, without padding, which is not multiplied. */
 static double width_of(const struct sw_program *p, struct sw_ref activation)
 {
     const struct sw_value *value = &p->values[activation.value];
     return (double)value->local[value->ndim - 1];
 }
 
-/* Of linear and linear_t: [tokens, k] x [k, n], two activations and a weight between them. */
+/* Product of linear and linear_t: [tokens, k] x [k, n], two activations and a weight between
+ * them. */
 static int32_t products_linear(const struct sw_program *p, const struct sw_op *op,
                                struct sw_product out[SW_OP_MAX_PRODUCTS])
 {
@@ -26,8 +27,8 @@ static int32_t products_linear_dw(const struct sw_program *p, const struct sw_op
     return 1;
 }
 
-/* Where weights in 8 bits are widened in panels, these are written and read besides, and so are the
- * results before they are scaled. */
+/* Adds the traffic of panels: weights in 8 bits are widened, written and read, and results are
+ * written before they are scaled. */
 static struct sw_op_cost cost_linear(const struct sw_program *p, const struct sw_op *op)
 {
     struct sw_op_cost cost = sw_cost_operands(p, op);

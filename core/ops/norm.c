@@ -1,4 +1,4 @@
-/* RMSNorm: of whole rows, of each head by itself, and of rows that lie split. */
+/* RMSNorm of whole rows, of single heads, and of rows that are split. */
 #include "core/ops/rows.h"
 
 #define PLUS_ONE                                                                                   \
@@ -60,7 +60,7 @@ const struct sw_op_info sw_row_head_norm_grad = {.name = "head_norm_grad",
                                                  .workspace = sw_workspace_norm_grad};
 
 /* With r = 1 / sqrt(sums / width + eps): dx = r w dy - x r^3 / width D, D the whole row's sum of x
- * w dy. The sums of squares are no variable of their own: dx has what comes through them. */
+ * w dy. The sums of squares get no cotangent: dx includes their part. */
 static int vjp_split_norm(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
 {
     (void)err;

@@ -1,4 +1,4 @@
-/* Once per step: the gradient's norm and AdamW. */
+/* Ops that run once per step: the gradient's norm and AdamW. */
 #include "core/ops/rows.h"
 
 static const struct sw_attribute adamw_attributes[] = {
@@ -21,8 +21,8 @@ const struct sw_op_info sw_row_sum_squares = {.name = "sum_squares",
                                               .cost = sw_cost_memory};
 const struct sw_op_info sw_row_grad_norm = {
     .name = "grad_norm", .factors = "1->1", .cost_class = SW_CLASS_MEMORY, .cost = sw_cost_memory};
-/* With a copy, guarded, both; then those of codes: a block (k) is not split, and the largest of
- * each is where its block is. */
+/* Forms: with a copy, guarded, both; then those with codes, where a block (k) is not split and each
+ * block's maximum is with it. */
 static const char adamw_factors[] =
     ".,.,.,.,1->.,.,."
     "|.,.,.,.,1->.,.,.,."

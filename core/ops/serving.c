@@ -1,4 +1,4 @@
-/* Serving: the cache of keys and values, and what becomes of the last token. */
+/* Ops of serving: the cache of keys and values, and the last tokens. */
 #include "core/base/number.h"
 #include "core/ops/rows.h"
 #include "core/ir/serving.h"
@@ -36,8 +36,8 @@ static int32_t form_of_append(const struct sw_program *p, const struct sw_op *op
     return sw_has_scales(p->values[op->in[0].value].dtype);
 }
 
-/* What is appended is read and written, in int8 a byte of each element and a scale of each head;
- * the rest of the cache is not touched. */
+/* Appended elements are read and written; in int8, a byte for each element and a scale for each
+ * head. The rest of the cache is not touched. */
 static struct sw_op_cost cost_append(const struct sw_program *p, const struct sw_op *op)
 {
     const int64_t elems = sw_ref_elems(p, op->in[1]), bytes = sw_ref_bytes(p, op->in[1]);
@@ -47,13 +47,14 @@ static struct sw_op_cost cost_append(const struct sw_program *p, const struct sw
                                       elems / op->as.append.head_dim * (int64_t)sizeof(float)};
 }
 
-/* Read and written. */
+/* Rows are read and written. */
 static struct sw_op_cost cost_rows(const struct sw_program *p, const struct sw_op *op)
 {
     return (struct sw_op_cost){0, 2 * sw_ref_bytes(p, op->out[0])};
 }
 
-/* The last token of each row or, with settings of fewer rows, of so many first ones. */
+/* Picks the last token of each row or, if there are settings for fewer rows, of that many first
+ * rows. */
 static struct sw_op_cost cost_pick(const struct sw_program *p, const struct sw_op *op)
 {
     return (struct sw_op_cost){0, 2 * sw_ref_bytes(p, op->out[0])};
@@ -68,7 +69,7 @@ static struct sw_op_met met_top(const struct sw_program *p, const struct sw_op *
     return (struct sw_op_met){share, share};
 }
 
-/* Adjustments are read as far as a row has any: most have none, none has many. */
+/* Adjustments are read up to a row's number; most rows have none. */
 static struct sw_op_cost cost_sample(const struct sw_program *p, const struct sw_op *op)
 {
     struct sw_op_cost cost = sw_cost_memory(p, op);
@@ -76,7 +77,7 @@ static struct sw_op_cost cost_sample(const struct sw_program *p, const struct sw
     return cost;
 }
 
-/* A number and the place of each candidate. */
+/* Bytes of a number and an index for each candidate. */
 static int64_t workspace_sample(const struct sw_program *p, const struct sw_op *op)
 {
     const struct sw_value *logits = &p->values[op->in[0].value];

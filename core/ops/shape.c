@@ -1,4 +1,4 @@
-/* Elementwise ops that know nothing of what they move: sums, casts, constraints. */
+/* Elementwise ops without knowledge of their operands: sums, casts, constraints. */
 #include "core/ops/rows.h"
 
 static const struct sw_attribute accumulate_attributes[] = {
@@ -19,7 +19,7 @@ static const struct sw_attribute softcap_attributes[] = {
      .offset = offsetof(union sw_attributes, softcap.cap)},
     {.type = SW_ATTRIBUTE_END}};
 
-/* An op that is linear in one operand and its own transpose. */
+/* VJP of an op that is linear in one operand and its own transpose. */
 static int vjp_same(struct sw_autodiff *a, const struct sw_op *op, struct sw_error *err)
 {
     (void)err;

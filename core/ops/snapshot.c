@@ -1,4 +1,4 @@
-/* The state on its way to the ranks that write it. */
+/* Moving the state to the ranks that write it. */
 #include "core/base/number.h"
 #include "core/ops/rows.h"
 
@@ -21,14 +21,15 @@ static const struct sw_attribute snapshot_attributes[] = {
 #undef LONG
 #undef INT
 
-/* Of one round of several that are about alike. */
+/* Share of one round, as rounds are about alike. */
 static int64_t of_round(const struct sw_op *op, int64_t all)
 {
     const int64_t rounds = op->as.snapshot.rounds > 0 ? op->as.snapshot.rounds : 1;
     return (all + rounds - 1) / rounds;
 }
 
-/* What others write is packed, what this rank writes is unpacked: each read and written. */
+/* Blocks for other ranks are packed, blocks of this rank's files are unpacked: each is read and
+ * written. */
 static struct sw_op_cost cost_snapshot(const struct sw_program *p, const struct sw_op *op)
 {
     const struct sw_snapshot_attributes *s = &op->as.snapshot;
@@ -48,7 +49,7 @@ static double messages_snapshot(const struct sw_op *op)
     return s->rounds > 0 ? (double)s->messages / s->rounds : 0;
 }
 
-/* The message that is sent, the one that comes. */
+/* Bytes of a leaving and an arriving message. */
 static int64_t workspace_snapshot(const struct sw_program *p, const struct sw_op *op)
 {
     (void)p;

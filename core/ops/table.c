@@ -1,4 +1,4 @@
-/* The row of each kind. */
+/* Row of each kind. */
 #include "core/ops/rows.h"
 
 const struct sw_op_info *const sw_op_rows[] = {
