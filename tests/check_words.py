@@ -21,7 +21,7 @@ CEILING = {
     "core/config": 136,
     "core/cost": 118,
     "core/models": 8,
-    "core/passes": 73,
+    "core/passes": 5,
     "core/plan": 24,
     "core/programs": 7,
     "core/run": 53,

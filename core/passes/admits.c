@@ -1,4 +1,5 @@
-/* What a mesh must divide: sizes of activations. Of weights, embed may be split unevenly. */
+/* Sizes that a mesh must divide: those of activations. Weights may be split unevenly along
+ * embed. */
 #include "core/base/blockwise.h"
 #include "core/ir/options.h"
 #include "core/passes/passes.h"
@@ -72,7 +73,7 @@ static bool admits_batch(const struct sw_program_options *o, char detail[256], c
                  ways);
         return false;
     }
-    const int64_t per_rank = (o->global_batch + ways - 1) / ways; /* at most: the rest is padding */
+    const int64_t per_rank = (o->global_batch + ways - 1) / ways; /* at most: the rest is padded */
     if (o->micro_batch_per_rank < 1 || o->micro_batch_per_rank > per_rank) {
         if (detail == NULL)
             return false;
@@ -129,8 +130,8 @@ static bool admits_sequence(const struct sw_program_options *o, char detail[256]
     return true;
 }
 
-/* Blocks of moments lie within a rank's part of a row (blockwise.h): what a mesh has not in common
- * with others it may not part. */
+/* True if blocks of moments lie within a rank's part of a row (blockwise.h). Meshes share
+ * checkpoints, so no block may depend on the mesh. */
 static bool divides_blocks(const struct sw_program_options *o, const char *what, int64_t size,
                            enum sw_logical row, char detail[256], char help[256])
 {
@@ -152,7 +153,7 @@ static bool divides_blocks(const struct sw_program_options *o, const char *what,
     return false;
 }
 
-/* Rows of each matrix; a table's are whole where its rows are dealt out. */
+/* Checks the rows of each matrix; rows of a table are whole where they are distributed. */
 static enum sw_reject admits_moments(const struct sw_program_options *o, char detail[256],
                                      char help[256])
 {
@@ -175,8 +176,8 @@ static enum sw_reject admits_moments(const struct sw_program_options *o, char de
     return SW_FITS;
 }
 
-/* Sizes in bytes are int64_t. What one rank holds at most: weights, gradients and moments in fp32
- * where nothing is sharded, and 16 values of each width for each token of each layer. */
+/* True if all sizes in bytes fit into int64_t. Upper bound of a rank: weights, gradients and
+ * moments in fp32 without sharding, and 16 values of each width for each token of each layer. */
 static bool admits_size(const struct sw_program_options *o, char detail[256], char help[256])
 {
     const int32_t ways = sw_axes_size(&o->mesh, o->rules.axes[SW_L_MOMENT_EMBED]);

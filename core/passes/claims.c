@@ -1,5 +1,5 @@
-/* What an op claims for its factors: which axes split them, and from that how its operands are
- * wanted and what its results are. */
+/* Claims: the axes that split each factor of an op, and from them the wanted shardings of its
+ * operands and the actual ones of its results. */
 #include "core/passes/partition_internal.h"
 
 #include <string.h>
@@ -7,12 +7,12 @@
 /* An op's factors, with the axes that split them. */
 struct factors {
     struct sw_dims *in, *out;
-    struct sw_axes claim[SW_FACTORS]; /* of those decided */
-    uint32_t decided;                 /* one bit for each factor */
+    struct sw_axes claim[SW_FACTORS]; /* axes of decided factors */
+    uint32_t decided;                 /* bit for each decided factor */
     sw_axis_set claimed;
 };
 
-/* The operands' patterns of one side; returns where they end. */
+/* Parses the operands' patterns of one side; returns their end. */
 static const char *parse_side(struct sw_partition *part, const char *at, struct factors *f,
                               struct sw_dims *dims, const struct sw_ref *refs, uint16_t count)
 {
@@ -79,7 +79,7 @@ static void claim(struct factors *f, uint8_t factor, struct sw_axes axes)
     f->claimed |= sw_axes_set(free_axes);
 }
 
-/* The queries' axes; the keys' too, which travel along them, where they are split alike. */
+/* The queries' axes; also the keys', which travel along them, if both are split alike. */
 static void claim_ring(struct sw_partition *part, struct sw_op *op, struct factors *f,
                        const struct sw_ref *in, uint8_t queries, uint8_t keys)
 {
@@ -89,8 +89,8 @@ static void claim_ring(struct sw_partition *part, struct sw_op *op, struct facto
         f->claim[keys] = op->axes = axes;
 }
 
-/* What is put beside what lies there already takes its axes where it is split by them, too; an
- * operand that is whole stays whole, and every rank keeps what belongs in its part. */
+/* Operands appended to a cache take the cache's axes if they are split by them; a whole operand
+ * stays whole, and every rank keeps the positions of its own part. */
 static void claim_co_split(struct sw_partition *part, const struct sw_op *op, struct factors *f,
                            const struct sw_ref *in, uint8_t there, uint8_t put)
 {
@@ -100,8 +100,7 @@ static void claim_co_split(struct sw_partition *part, const struct sw_op *op, st
         f->claim[put] = axes;
 }
 
-/* Copies of kv heads: the blocks of the few heads nest in those of the many along a common prefix.
- */
+/* Copies of kv heads: blocks of the few heads nest in those of the many along a common prefix. */
 static void claim_nested(struct sw_partition *part, const struct sw_op *op, struct factors *f,
                          const struct sw_ref *in, uint8_t few, uint8_t many)
 {
@@ -131,8 +130,8 @@ static void claim_pair(struct sw_partition *part, struct sw_op *op, struct facto
     f->decided |= 1u << first | 1u << second;
 }
 
-/* A factor that is padded in one operand and not in another is split in neither: shards of the two
- * would not be of the same elements. */
+/* A factor padded in one operand but not in another is split in neither, since their shards would
+ * have different elements. */
 static void leave_padded_whole(struct sw_partition *part, const struct sw_op *op, struct factors *f,
                                const struct sw_ref *in)
 {
@@ -149,7 +148,8 @@ static void leave_padded_whole(struct sw_partition *part, const struct sw_op *op
             const uint32_t bit = 1u << dims->factor[d];
             int64_t *known = &length[dims->factor[d]];
             padded |= value->padded[d] != value->size[d] ? bit : 0;
-            if (dims->inner != 0 && dims->inner_of[d] != 0) { /* its length is several factors' */
+            if (dims->inner != 0 && dims->inner_of[d] != 0) { /* its length is the product of
+                                                                 several factors */
                 f->decided |= value->padded[d] != value->size[d] ? bit : 0;
                 continue;
             }
@@ -194,8 +194,8 @@ static struct sw_sharding claimed_sharding(const struct factors *f, const struct
     return sharding;
 }
 
-/* What is split but not in the result is an unreduced sum there, except along a ring, which visits
- * every block of what has queries or keys. */
+/* A split factor that is not in the result leaves an unreduced sum there, except along a ring,
+ * which visits every block of keys or queries. */
 static sw_axis_set partial_of(const struct sw_op *op, const struct factors *f, uint16_t out)
 {
     const char *pair = sw_op_info(op->kind)->pair;
@@ -211,7 +211,7 @@ static sw_axis_set partial_of(const struct sw_op *op, const struct factors *f, u
     return partial & (sw_axis_set)~split;
 }
 
-/* How operands are wanted: scalars as they are. And what results are. */
+/* Sets the wanted shardings of operands, scalars unchanged, and the actual ones of results. */
 static void claim_all(struct sw_partition *part, const struct sw_op *logical, struct sw_op *op,
                       struct sw_sharding *wanted, struct sw_sharding *results)
 {
@@ -243,7 +243,7 @@ static bool is_like(struct sw_partition *part, const struct decision *d, const s
     return true;
 }
 
-/* claim_all, unless an op like this one was among the last of its kind. */
+/* The decision of claim_all, from the recent ones of the op's kind if it is among them. */
 static const struct decision *find_decision(struct sw_partition *part, const struct sw_op *logical,
                                             struct sw_op *op)
 {

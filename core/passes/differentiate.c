@@ -1,13 +1,15 @@
 /* Reverse mode over the logical program: for each forward region, last first, a backward region in
  * which every op's VJP is emitted in reverse order; then the update region (clip, AdamW). The
- * transpose of a loop is a loop: what a region carries forward, its cotangent carries back.
+ * transpose of a loop is a loop: if a region carries a value forward, its cotangent is carried
+ * back.
  *
- * What backward needs of forward is either kept (a stack, one instance per layer) or recomputed:
- * its op is cloned into the backward region (remat; Chen et al. 2016), on demand, so nothing
- * unneeded is recomputed. Which of the two is a property of each value of a layer.
+ * A forward value that backward needs is either kept (a stack, one instance per layer) or
+ * recomputed: its op is cloned into the backward region (remat; Chen et al. 2016), on demand, so
+ * nothing unneeded is recomputed. Each value of a layer is marked for one or the other.
  *
- * A frozen parameter has no gradient, moments or update, and what depends on no other parameter has
- * no cotangent: such a VJP is left out, with what forward would have kept for it. */
+ * A frozen parameter has no gradient, moments or update, and a value that depends on no other
+ * parameter has no cotangent: such a VJP is left out, with the values that forward would have kept
+ * for it. */
 #include "core/passes/append.h"
 #include "core/passes/passes.h"
 #include "core/base/blockwise.h"
@@ -23,15 +25,17 @@ struct cotangent {
 struct sw_autodiff {
     struct sw_builder *b;
     int32_t forward_values, forward_ops;
-    struct cotangent *cotangent; /* [forward_values * 2]: of instance l, of instance l + 1; of what
-                                    is carried outside its region: of the first, of the last */
-    int32_t *carried;  /* [forward_values]: the cotangent's stack, of values that are carried */
-    int32_t *clone;    /* [forward_values]: its recomputed version in this region, or -1 */
-    int32_t *producer; /* [forward_values]: forward op, or -1 */
-    bool *again;       /* [forward_values]: made again where backward needs it */
-    int32_t *gradient; /* [forward_values]: of parameters */
-    bool *contributed; /* [forward_values]: the gradient has its first contribution */
-    bool *wanted;      /* [forward_values]: it depends on what is trained, so its cotangent is */
+    struct cotangent *cotangent; /* [forward_values * 2]: of instance l, of instance l + 1; for
+                                    a carried value outside its region: of the first, of the
+                                    last instance */
+    int32_t *carried;            /* [forward_values]: stack of the cotangent, for carried values */
+    int32_t *clone;              /* [forward_values]: recomputed version in this region, or -1 */
+    int32_t *producer;           /* [forward_values]: forward op, or -1 */
+    bool *again;                 /* [forward_values]: true if recomputed where backward needs it */
+    int32_t *gradient;           /* [forward_values]: gradients of parameters */
+    bool *contributed; /* [forward_values]: true once the gradient has its first contribution */
+    bool *wanted;      /* [forward_values]: true if it depends on a trained parameter, so that
+                          its cotangent is needed */
 };
 
 static bool is_trained(const struct sw_value *value)
@@ -39,7 +43,7 @@ static bool is_trained(const struct sw_value *value)
     return value->role == SW_ROLE_PARAMETER && !value->frozen;
 }
 
-/* True if gradients of a parameter lie otherwise than its master. */
+/* True if a parameter's gradient is sharded otherwise than its master. */
 static bool gradients_apart(const struct sw_autodiff *a, const struct sw_value *parameter)
 {
     const uint8_t apart = sw_placement_differs(a->b->options);
@@ -102,7 +106,7 @@ void sw_autodiff_in(struct sw_autodiff *a, int32_t op, struct sw_ref ref)
     sw_builder_in(a->b, op, ref);
 }
 
-/* The parameter behind a value that is one or stands for one (its cast, gathered rows), or -1. */
+/* The parameter that a value is or stands for (as its cast or gathered rows), or -1. */
 static int32_t parameter_of(struct sw_autodiff *a, int32_t value)
 {
     const struct sw_program *p = a->b->program;
@@ -121,7 +125,7 @@ bool sw_autodiff_wants(const struct sw_autodiff *a, struct sw_ref primal)
     return a->wanted[primal.value];
 }
 
-/* Whether any operand's cotangent is wanted. */
+/* True if any operand's cotangent is wanted. */
 static bool wants_operand(const struct sw_autodiff *a, const struct sw_op *op)
 {
     bool wanted = false;
@@ -130,7 +134,7 @@ static bool wants_operand(const struct sw_autodiff *a, const struct sw_op *op)
     return wanted;
 }
 
-/* What depends on a parameter that is trained; again, until what loops carry adds nothing. */
+/* Marks values that depend on a trained parameter; repeats until carried values add no more. */
 static void mark_wanted(struct sw_autodiff *a)
 {
     const struct sw_program *p = a->b->program;
@@ -189,7 +193,7 @@ void sw_autodiff_out(struct sw_autodiff *a, int32_t op, struct sw_ref primal)
     sw_autodiff_contribute(a, primal, ref);
 }
 
-/* Lets the op, from `first` on, that computed the cotangent of a region's input write it straight
+/* Makes the op (from `first` on) that computed the cotangent of a region's input write straight
  * into `to`. */
 static void redirect(struct sw_autodiff *a, struct sw_ref primal, struct sw_ref to, int32_t first)
 {
@@ -205,7 +209,7 @@ static void redirect(struct sw_autodiff *a, struct sw_ref primal, struct sw_ref 
             }
 }
 
-/* Each layer's gradient begins where the layer runs: in its region, at its position. */
+/* Begins each layer's gradient where the layer runs: in its region, at its position. */
 static void begin_layer(struct sw_autodiff *a, const struct sw_region *region)
 {
     const bool whole = region->part == SW_LAYERS_WHOLE && region->period == 1;
@@ -214,7 +218,7 @@ static void begin_layer(struct sw_autodiff *a, const struct sw_region *region)
             a->contributed[v] = false;
 }
 
-/* Nothing behind a region that depends on what is trained: it has no backward. */
+/* False if no value of the region depends on a trained parameter: it has no backward. */
 static bool wants_region(const struct sw_autodiff *a, const struct sw_region *region)
 {
     bool wanted = false;
@@ -223,8 +227,8 @@ static bool wants_region(const struct sw_autodiff *a, const struct sw_region *re
     return wanted;
 }
 
-/* The VJPs of the ops first .. end - 1 of a forward region, all of one position, in reverse. x:
- * what the region carries, dx: its cotangent's stack; -1: nothing. */
+/* Appends the VJPs of ops first .. end - 1 of a forward region, all of one layer position, in
+ * reverse. x: the region's carried value, dx: the stack of its cotangent; -1: none. */
 static int backward_layer(struct sw_autodiff *a, const struct sw_region *region, int32_t first,
                           int32_t end, int32_t dx, struct sw_error *err)
 {
@@ -252,9 +256,9 @@ static int backward_layer(struct sw_autodiff *a, const struct sw_region *region,
     return 0;
 }
 
-/* The transposed region. What it carries: the op of a later region that made the cotangent of the
- * last instance writes it into the cotangent's stack, each layer passes on from instance l + 1
- * to l, and instance 0 is what the regions before go on with. */
+/* Appends the transposed region. A carried value: the op of a later region that made the last
+ * instance's cotangent writes into the cotangent's stack, each layer passes on from instance l + 1
+ * to l, and the regions before use instance 0. */
 static int backward_region(struct sw_autodiff *a, int32_t forward, struct sw_error *err)
 {
     struct sw_builder *b = a->b;
@@ -307,7 +311,7 @@ void sw_build_mean_loss(struct sw_builder *b)
     sw_builder_out(b, total, sw_builder_ref(b, loss->value));
 }
 
-/* Brings the gradients of parameters whose masters lie otherwise to where these do. */
+/* Reshards gradients to the sharding of their masters where it differs. */
 static void bring_gradients(struct sw_autodiff *a)
 {
     struct sw_builder *b = a->b;
@@ -326,7 +330,7 @@ static void bring_gradients(struct sw_autodiff *a)
     }
 }
 
-/* Each gradient's sum of squares, and the norm of all of them. Returns the norm. */
+/* Appends each gradient's sum of squares, and the norm of all gradients, which it returns. */
 static int32_t gradient_norm(struct sw_autodiff *a)
 {
     struct sw_builder *b = a->b;
@@ -353,9 +357,9 @@ static int32_t gradient_norm(struct sw_autodiff *a)
     return norm;
 }
 
-/* Elements of a block of a parameter's moments where they are codes; 0: they are not. Vectors have
- * none: there are few of them, and what they scale is wide (Dettmers et al. 2022). Parts of one
- * tensor of files have them together or not at all. */
+/* Elements of a block of a parameter's moments if they are codes; 0: they are not. Vectors keep
+ * wide moments: they are few, and their factors must be exact (Dettmers et al. 2022). Parts of one
+ * tensor of files have blocks together or not at all. */
 static int64_t block_of(const struct sw_autodiff *a, int32_t parameter)
 {
     const struct sw_value *values = a->b->program->values, *is = &values[parameter];
@@ -369,7 +373,7 @@ static int64_t block_of(const struct sw_autodiff *a, int32_t parameter)
     return sw_blockwise_elems(is->size[1]);
 }
 
-/* A tensor of the optimizer's beside a parameter. moment: 1 or 2. */
+/* Adds a tensor of the optimizer for a parameter. moment: 1 or 2. */
 static int32_t add_state(struct sw_autodiff *a, int32_t parameter, const char *prefix,
                          enum sw_dtype dtype, uint8_t moment)
 {
@@ -384,7 +388,7 @@ static int32_t add_state(struct sw_autodiff *a, int32_t parameter, const char *p
     return state;
 }
 
-/* A number for each block of a row. */
+/* Adds a number for each block of a row. */
 static int32_t add_largest(struct sw_autodiff *a, int32_t parameter, const char *prefix,
                            uint8_t moment, int64_t block)
 {
@@ -397,8 +401,8 @@ static int32_t add_largest(struct sw_autodiff *a, int32_t parameter, const char 
     return state;
 }
 
-/* Both moments of a parameter and the op that clips and applies its gradient. loss -1: an update
- * that is not guarded. */
+/* Adds both moments of a parameter and the op that clips and applies its gradient. loss -1: an
+ * update without guard. */
 static void update(struct sw_autodiff *a, int32_t v, int32_t norm, int32_t loss)
 {
     struct sw_builder *b = a->b;
@@ -427,7 +431,7 @@ static void update(struct sw_autodiff *a, int32_t v, int32_t norm, int32_t loss)
             sw_builder_out(b, op, sw_builder_ref(b, out[i]));
 }
 
-/* Optimizer state beside each parameter, and its update. */
+/* Adds each parameter's optimizer state and update. */
 static void update_region(struct sw_autodiff *a)
 {
     sw_build_mean_loss(a->b);
@@ -439,9 +443,9 @@ static void update_region(struct sw_autodiff *a)
             update(a, v, norm, loss);
 }
 
-/* Whether a result of an op in a region of layers is made again where `values` are. What has no
- * name of its own (the residual's other addend) backward asks for only on the way to something that
- * has one. */
+/* True if a result of an op in a region of layers is recomputed when `values` are. Backward needs a
+ * value without a name of its own (the residual's other addend) only to recompute one with a
+ * name. */
 static bool again_in_layer(const struct sw_autodiff *a, int32_t value,
                            struct sw_layer_values values)
 {
@@ -449,7 +453,7 @@ static bool again_in_layer(const struct sw_autodiff *a, int32_t value,
     return named >= 0 ? sw_layer_values_has(values, named) : !sw_layer_values_empty(values);
 }
 
-/* A constraint is no op: its result goes with its operand. */
+/* True if recomputed; a constraint is no op: its result goes with its operand. */
 static bool is_again(const struct sw_autodiff *a, const struct sw_op *op, int32_t value,
                      const struct sw_region *region, struct sw_layer_values values)
 {
@@ -461,8 +465,8 @@ static bool is_again(const struct sw_autodiff *a, const struct sw_op *op, int32_
            (region->carry >= 0 && again_in_layer(a, value, values));
 }
 
-/* Made again: of the layers that recomputation is for, what it names; what always is, anywhere;
- * never what a region carries. */
+/* Marks recomputed values: in the layers that recomputation applies to, those it names; in all
+ * layers, those that always are; never a region's carried value. */
 static void mark_again(struct sw_autodiff *a)
 {
     const struct sw_program *p = a->b->program;
@@ -480,9 +484,9 @@ static void mark_again(struct sw_autodiff *a)
     }
 }
 
-/* A gradient beside each parameter that is trained. Contributions cross the network in the
- * precision asked for; those of several micro-steps are summed in full precision. A cotangent's
- * stack beside each value that is carried to where it is wanted. */
+/* Adds a gradient for each trained parameter. Contributions cross the network in the requested
+ * precision; sums over micro-steps have full precision. Adds a stack for the cotangent of each
+ * carried value that needs one. */
 static void make_gradients(struct sw_autodiff *a)
 {
     struct sw_builder *b = a->b;
@@ -535,7 +539,7 @@ int sw_differentiate(struct sw_builder *b, struct sw_error *err)
         for (uint16_t j = 0; j < p->ops[i].n_out; j++)
             if (!p->values[p->ops[i].out[j].value].carried)
                 a.producer[p->ops[i].out[j].value] = i;
-    a.cotangent[sw_program_output(p, "loss") * 2].present = true; /* one: nobody reads it */
+    a.cotangent[sw_program_output(p, "loss") * 2].present = true; /* one: no op reads it */
     mark_again(&a);
     mark_wanted(&a);
     make_gradients(&a);

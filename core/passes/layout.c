@@ -1,6 +1,6 @@
-/* One offset in the arena for every buffer. What lasts from step to step comes first; the rest is
- * packed, largest first, into the lowest gap that no overlapping lifetime uses. Lifetimes: see
- * layout_structure.c. */
+/* One offset in the arena for every buffer. Values that last from step to step come first; the
+ * others are packed, largest first, into the lowest gap that no overlapping lifetime uses.
+ * Lifetimes: see layout_structure.c. */
 #include "core/base/number.h"
 #include "core/passes/layout_internal.h"
 
@@ -11,9 +11,9 @@ static int64_t align(int64_t bytes)
     return sw_align(bytes, SW_ARENA_ALIGNMENT);
 }
 
-/* ---- What depends on sizes ---- */
+/* ---- Sizes ---- */
 
-/* A dimension's size, what is split of it, and in how many parts. */
+/* A dimension's size, its padded size, and its number of parts. */
 struct extent {
     int64_t size, padded;
     int32_t split;
@@ -35,7 +35,7 @@ static struct extent extent_of(const struct sw_program *p, const struct sw_sizes
     return e;
 }
 
-/* Works a shape out, where it is another than it was. Returns whether it is, -1: err. */
+/* Computes a shape if its parts changed. 1: changed, 0: unchanged, -1: err. */
 static int find_shard(const struct sw_program *p, const struct sw_sizes *sizes, struct shape *shape,
                       struct sw_error *err)
 {
@@ -79,7 +79,7 @@ static bool is_whole_tiles(const struct sw_program *p, const struct sw_value *va
            value->padded[0] == value->size[0] && value->padded[1] == value->size[1];
 }
 
-/* Gives every value its shape. From one mesh of a search to the next most shapes stay. */
+/* Sets every value's shape. From one mesh of a search to the next most shapes stay. */
 static int set_shapes(struct sw_program *p, const struct sw_sizes *sizes, struct sw_error *err)
 {
     const struct sw_lifetimes *l = p->lifetimes;
@@ -101,7 +101,7 @@ static int set_shapes(struct sw_program *p, const struct sw_sizes *sizes, struct
     return 0;
 }
 
-/* Bytes of the blocks of every group. */
+/* Sets the bytes of every group's blocks. */
 static void measure_groups(const struct sw_program *p)
 {
     struct sw_lifetimes *l = p->lifetimes;
@@ -121,8 +121,8 @@ static void measure_groups(const struct sw_program *p)
     }
 }
 
-/* Places what lasts longer than a micro-step: the state first, each tensor where the state has it;
- * behind the state what lasts as long as a run of the program. */
+/* Places values that last longer than a micro-step: first the state, each tensor where the state
+ * has it; then values that last as long as a run of the program. */
 static int assign_persistent_offsets(struct sw_program *p, const struct sw_state *state,
                                      struct sw_error *err)
 {
@@ -151,7 +151,7 @@ static int assign_persistent_offsets(struct sw_program *p, const struct sw_state
     return 0;
 }
 
-/* With so many bytes for what does not last. */
+/* Sets the arena's size, with that many bytes for transient values. */
 static void set_arena(struct sw_program *p, int64_t transient_bytes)
 {
     const int64_t largest = p->lifetimes->workspace_bytes;
@@ -162,7 +162,7 @@ static void set_arena(struct sw_program *p, int64_t transient_bytes)
                           p->workspace_bytes;
 }
 
-/* Bytes of the blocks that are alive at once, at most. */
+/* Largest sum of bytes of blocks that are alive at once. */
 static int64_t most_alive(const struct sw_program *p)
 {
     const struct sw_lifetimes *l = p->lifetimes;
@@ -196,12 +196,12 @@ int sw_layout_measure(struct sw_program *p, const struct sw_sizes *sizes,
 
 /* ---- Placing ---- */
 
-/* The order of placement: largest first, of equals the one used first. Groups come as they were
- * sorted for the last mesh, where few were in another order: insertion sort. */
+/* Sorts into the order of placement: largest first, of equals the one used first. Groups keep the
+ * last mesh's order, which differs little: insertion sort. */
 static void sort_by_size(struct sw_lifetimes *l)
 {
     struct group *groups = l->groups;
-    int32_t next = 0, same = 0; /* `same`: the first group of the size at hand */
+    int32_t next = 0, same = 0; /* `same`: the first group of the current size */
     for (int32_t i = 0; i < l->group_count; i++) {
         const int32_t group = l->by_size[i];
         int32_t at = i;
@@ -225,7 +225,7 @@ static void sort_by_size(struct sw_lifetimes *l)
     }
 }
 
-/* The lowest gap from `offset` on among the blocks of the list whose lifetimes overlap. The
+/* The lowest gap, from `offset` on, among the list's blocks with overlapping lifetimes. The
  * innermost loop of a search over meshes. */
 static int64_t find_gap(struct occupied_list *list, const struct block *block, int64_t offset)
 {
@@ -234,8 +234,7 @@ static int64_t find_gap(struct occupied_list *list, const struct block *block, i
     const struct occupied *p = list->at;
     if (offset < list->floor)
         offset = list->floor;
-    for (; p->offset < offset + bytes;
-         p++) { /* no branches: which blocks overlap is anyone's guess */
+    for (; p->offset < offset + bytes; p++) { /* no branches: overlaps are unpredictable */
         const bool overlaps = (p->first <= last) & (p->last >= first) & (p->end > offset);
         offset = overlaps ? p->end : offset;
     }
@@ -243,7 +242,7 @@ static int64_t find_gap(struct occupied_list *list, const struct block *block, i
     return offset;
 }
 
-/* Into the gap that was found last. */
+/* Inserts into the gap that was found last. */
 static void insert(struct occupied_list *list, const struct occupied *new)
 {
     int32_t at = list->stop;
@@ -263,7 +262,7 @@ static void take(struct occupied_list *list, const struct sw_region *region,
         insert(list, new);
 }
 
-/* A gap of all regions that the block is alive in: most are alive in one. */
+/* A gap common to all regions in which the block is alive: mostly one region. */
 static int64_t find_common_gap(const struct sw_lifetimes *l, const struct block *block,
                                int64_t base)
 {
@@ -276,7 +275,7 @@ static int64_t find_common_gap(const struct sw_lifetimes *l, const struct block 
     return offset;
 }
 
-/* First fit, largest first. Returns the end. */
+/* Places blocks first fit, largest first. Returns the end. */
 static int64_t assign_block_offsets(struct sw_program *p)
 {
     struct sw_lifetimes *l = p->lifetimes;
@@ -332,8 +331,7 @@ int sw_layout(struct sw_program *program, const struct sw_state *state, struct s
 int64_t sw_program_most_bytes(const struct sw_program *p)
 {
     const struct sw_lifetimes *l = p->lifetimes;
-    int64_t sum =
-        l->state_bytes; /* a block lies no higher than behind all that were placed before */
+    int64_t sum = l->state_bytes; /* a block lies at most behind all blocks placed before */
     for (int32_t i = 0; i < l->group_count; i++)
         sum += l->groups[i].bytes * l->groups[i].count;
     return sum;

@@ -1,36 +1,36 @@
-/* Shared by layout_structure.c (what follows from a program's ops alone, found once and kept with
- * the program) and layout.c (what follows from its sizes: a search lays the same ops out for
- * hundreds of meshes). Nothing else includes this. */
+/* Shared by layout_structure.c (properties of a program's ops alone, found once and kept with the
+ * program) and layout.c (properties of its sizes: a search lays out the same ops for hundreds of
+ * meshes). Included nowhere else. */
 #ifndef SW_LAYOUT_INTERNAL_H
 #define SW_LAYOUT_INTERNAL_H
 
 #include "core/passes/passes.h"
 
 struct block {
-    int64_t bytes, offset; /* of one that is placed */
+    int64_t bytes, offset; /* bytes and offset of a placed block */
     int32_t first, last;
     int32_t value; /* -1: workspace of `op` */
     int32_t op;
-    int32_t from, to; /* the regions it is alive in, inclusive */
+    int32_t from, to; /* first and last region in which it is alive, inclusive */
     int32_t group;
 };
 
-/* Blocks that are as large as one another on every mesh. */
+/* Blocks that have equal sizes on every mesh. */
 struct group {
     int64_t key;                 /* of group_key */
-    int32_t previous;            /* another of the same hash, or -1 */
-    int32_t count;               /* how many there are */
-    int32_t value, op;           /* of the first of them */
+    int32_t previous;            /* previous group of the same hash, or -1 */
+    int32_t count;               /* number of blocks */
+    int32_t value, op;           /* those of the first block */
     int64_t needed_bytes, bytes; /* bytes: aligned */
-    /* as long as the order of placement is being found: a group of this size, where its next goes
-     */
+    /* during the search for the order of placement: a group of this size, and the index of its next
+     * block */
     int32_t same, cursor;
 };
 
-/* When a block is alive: all of it that sizes are added up by, since a search does so for thousands
- * of meshes with programs that no cache holds. */
+/* Lifetime of a block, with just the members that sizes are added up by: a search does so for
+ * thousands of meshes, with programs larger than any cache. */
 struct alive {
-    int32_t first, end, group; /* end: behind the last op */
+    int32_t first, end, group; /* end: behind the last op that uses it */
 };
 
 struct occupied {
@@ -38,49 +38,50 @@ struct occupied {
     int32_t first, last;
 };
 
-/* By offset. Behind them one that no gap lies behind. */
+/* Sorted by offset. The last one has no gap behind it. */
 struct occupied_list {
     struct occupied *at;
     int32_t count;
-    int32_t stop;  /* where the last search for a gap ended: all from there lie behind the gap */
-    int64_t floor; /* below, all is taken throughout the region, by blocks that are not listed */
+    int32_t stop;  /* end of the last search for a gap: all from there on lie behind the gap */
+    int64_t floor; /* all below is taken throughout the region, by blocks outside the list */
 };
 
-/* Most values are split like many others: each shape is worked out once. */
+/* Many values have equal shapes: each shape is computed once. */
 struct shape {
-    int32_t like;         /* the first value that has it */
-    int32_t previous;     /* another of the same hash, or -1 */
-    int32_t first, count; /* its values, in by_shape */
-    bool tiles;           /* some of them may lie in tiles */
-    bool known;           /* all of its values have these: */
+    int32_t like;         /* first value of the shape */
+    int32_t previous;     /* previous shape of the same hash, or -1 */
+    int32_t first, count; /* its values: a range of by_shape */
+    bool tiles;           /* true if some of them may be stored in tiles */
+    bool known;           /* true if the members below hold for all of its values: */
     int64_t size[SW_MAX_DIMS], padded[SW_MAX_DIMS], local[SW_MAX_DIMS];
     int64_t slot_bytes;
-    int32_t split[SW_MAX_DIMS]; /* in how many parts a dimension is */
+    int32_t split[SW_MAX_DIMS]; /* number of parts of each dimension */
 };
 
 /* Kept with the program. */
 struct sw_lifetimes {
-    struct block *blocks; /* [block_count]: by first use; without a size for now: op's workspace */
-    struct alive *alive;  /* [block_count]: of each */
+    struct block *blocks; /* [block_count]: by first use; an op's workspace that has no size
+                             yet, too */
+    struct alive *alive;  /* [block_count]: lifetime of each */
     int32_t block_count;
     struct group *groups; /* [group_count]: by their first block */
     int32_t group_count;
-    int32_t *kept; /* [kept_count]: values that last from step to step, as they lie in the arena */
+    int32_t *kept; /* [kept_count]: values that last from step to step, in the order of the arena */
     int32_t kept_count;
     struct shape *shapes; /* [shape_count]: by their first value */
     int32_t shape_count;
     int32_t *shape_of;    /* [value_count] */
-    int32_t *by_shape;    /* [value_count]: the values, shape by shape */
-    int32_t *first_equal; /* [op_count]: the first op that costs the same */
-    int32_t *symbolic;    /* [symbolic_count]: ops with attributes that follow from sizes */
+    int32_t *by_shape;    /* [value_count]: values grouped by shape */
+    int32_t *first_equal; /* [op_count]: first op of equal cost */
+    int32_t *symbolic;    /* [symbolic_count]: ops with attributes that depend on sizes */
     int32_t symbolic_count;
-    bool *started;                        /* [value_count]: some op touches it */
-    int64_t state_bytes, workspace_bytes; /* of all that is kept; of the largest workspace */
+    bool *started;                        /* [value_count]: true once an op has touched it */
+    int64_t state_bytes, workspace_bytes; /* bytes of all kept values; of the largest workspace */
     /* scratch */
-    int32_t *order;   /* [block_count]: in which they are placed */
-    int32_t *by_size; /* [group_count]: as placed last; the next time differs little */
-    struct occupied_list *occupied;    /* [region_count]: the blocks alive in that region */
-    struct occupied *occupied_storage; /* of those lists */
+    int32_t *order;   /* [block_count]: order of placement */
+    int32_t *by_size; /* [group_count]: order of the last placement, as the next differs little */
+    struct occupied_list *occupied;    /* [region_count]: blocks alive in each region */
+    struct occupied *occupied_storage; /* memory of those lists */
     int64_t *change;                   /* [op_count + 2] */
 };
 

@@ -1,7 +1,6 @@
-/* What of a layout follows from the ops alone: when each buffer is alive, which values have one
- * shape and which ops one cost on every mesh. Time is the position of an op in the program; a
- * buffer that a loop carries from one iteration or region to another is alive for the whole loop.
- */
+/* The part of layout that depends on ops alone: lifetimes of buffers, values of one shape, and ops
+ * of equal cost on every mesh. Time is the position of an op in the program; a buffer that a loop
+ * carries from one iteration or region to another is alive for the whole loop. */
 #include "core/passes/layout_internal.h"
 #include "core/ir/walk.h"
 #include "core/ir/workspace.h"
@@ -11,14 +10,16 @@
 
 struct lifetime {
     int32_t first, last;     /* op positions, inclusive; first > last: never used */
-    int32_t region;          /* the only region that touches it, -2: several, -1: none */
-    bool upwards, downwards; /* a loop over rising, or over falling, layers touches it */
-    bool local; /* so far only touched by refs to the iteration's own layer, written before read */
+    int32_t region;          /* only region that touches it; -2: several, -1: none */
+    bool upwards, downwards; /* true if a loop over rising, over falling, layers touches it */
+    bool local; /* true as long as only refs to the iteration's own layer touch it, written
+                   before read */
     bool started;
-    bool ahead; /* written one iteration early: for the first, before all ops of its region */
+    bool ahead; /* true if written one iteration early: for the first, before all ops of its
+                   region */
 };
 
-/* What is found on the way. */
+/* State of the analysis. */
 struct layout {
     struct sw_program *p;
     struct lifetime *life; /* [value_count] */
@@ -39,13 +40,13 @@ static bool persistent(const struct sw_value *value)
 
 /* ---- Lifetimes ---- */
 
-/* Where something is touched. */
+/* Time at which a value is touched. */
 struct touched {
     int32_t position, until, region;
     bool upwards, downwards, ahead;
 };
 
-/* Positions come in their order: what is touched first is first. */
+/* Notes a use. Calls come in the order of positions. */
 static void touch(struct layout *l, struct sw_ref ref, const struct touched *t, bool write)
 {
     struct lifetime *life = &l->life[storage(l->p, ref.value)];
@@ -64,8 +65,8 @@ static void touch(struct layout *l, struct sw_ref ref, const struct touched *t, 
         life->local = false;
 }
 
-/* Where the result of each collective is waited for: in its region, or, what a step reduces once,
- * in the update. Last op first: the wait met last is the next one. */
+/* Finds the wait of each collective's result: in its region, or, if a step reduces it once, in the
+ * update. Goes backwards, so the wait met last is the next one. */
 static void find_waits(struct layout *l)
 {
     const struct sw_program *p = l->p;
@@ -106,7 +107,7 @@ static void find_lifetimes(struct layout *l)
     }
 }
 
-/* How many instances exist at once, and from when to when, now that all uses are known. */
+/* Number of instances that exist at once, and their lifetime, once all uses are known. */
 static int32_t settle(struct layout *l, int32_t v)
 {
     const struct sw_program *p = l->p;
@@ -116,7 +117,7 @@ static int32_t settle(struct layout *l, int32_t v)
         return value->stack;
     if (life->region >= 0) {
         const struct sw_region *region = &p->regions[life->region];
-        if (!sw_region_loops(region)) /* a layer that is left out shares its buffer with others */
+        if (!sw_region_loops(region)) /* a skipped layer shares its buffer with others */
             return value->stack > 1 ? value->stack : 1;
         if (life->local)
             return 1;
@@ -124,7 +125,7 @@ static int32_t settle(struct layout *l, int32_t v)
         life->last = region->first_op + region->op_count - 1;
         return 1;
     }
-    /* carried between regions: alive throughout every loop it enters */
+    /* a value carried between regions is alive throughout every loop it enters */
     for (int32_t r = 0; r < p->region_count; r++) {
         const struct sw_region *region = &p->regions[r];
         const int32_t end = region->first_op + region->op_count - 1;
@@ -134,7 +135,7 @@ static int32_t settle(struct layout *l, int32_t v)
         if (region->repeat > 1 && life->last >= region->first_op && life->last <= end)
             life->last = end;
     }
-    /* a chain from iteration to iteration, and from loop to loop in one direction, needs the last
+    /* a chain from iteration to iteration, and between loops in one direction, needs the last
      * instance and the next */
     return value->carried && life->upwards != life->downwards && value->stack > 2 ? 2
                                                                                   : value->stack;
@@ -142,8 +143,8 @@ static int32_t settle(struct layout *l, int32_t v)
 
 /* ---- Shapes ---- */
 
-/* Whether they have the same shards on every mesh, of as many bytes: what retargeting may change of
- * a size follows from its symbol. */
+/* True if they have the same shards on every mesh, with equal bytes: retargeting changes a size by
+ * its symbol only. */
 static bool same_shape(const struct sw_value *a, const struct sw_value *b)
 {
     return a->ndim == b->ndim && a->dtype == b->dtype &&
@@ -154,7 +155,7 @@ static bool same_shape(const struct sw_value *a, const struct sw_value *b)
            sw_spec_equal(&a->sharding.spec, &b->sharding.spec);
 }
 
-/* A program has some 50 shapes and groups of blocks. */
+/* A program has about 50 shapes and groups of blocks. */
 enum { BUCKET_BITS = 7 };
 
 static uint32_t bucket_of(uint64_t key)
@@ -198,17 +199,17 @@ static void collect_shapes(const struct sw_program *p, struct sw_lifetimes *l)
     }
 }
 
-/* ---- What is stored ---- */
+/* ---- Stored values ---- */
 
 static bool is_kept(const struct sw_lifetimes *l, const struct sw_value *value, int32_t v)
 {
     return persistent(value) && value->alias < 0 && (l->started[v] || value->role == SW_ROLE_INPUT);
 }
 
-/* The state first, in the order of roles. */
+/* Collects kept values: the state first, in the order of roles. */
 static void collect_kept(const struct sw_program *p, struct sw_lifetimes *l)
 {
-    int32_t next[SW_ROLE_COUNT + 1] = {0}; /* where the next of a role goes */
+    int32_t next[SW_ROLE_COUNT + 1] = {0}; /* index of the next value of a role */
     for (int32_t v = 0; v < p->value_count; v++)
         if (is_kept(l, &p->values[v], v)) {
             next[p->values[v].role + 1]++;
@@ -221,7 +222,7 @@ static void collect_kept(const struct sw_program *p, struct sw_lifetimes *l)
             l->kept[next[p->values[v].role]++] = v;
 }
 
-/* Workspaces and buffers, as they come. */
+/* Finds workspaces and buffers, in the order of ops. */
 static int32_t find_blocks(const struct layout *l)
 {
     const struct sw_program *p = l->p;
@@ -247,11 +248,11 @@ static int32_t find_blocks(const struct layout *l)
     return count;
 }
 
-/* By first use, and the regions of each. */
+/* Sorts blocks by first use, and finds the regions of each. */
 static void sort_blocks(const struct layout *f, struct sw_lifetimes *l)
 {
     const struct sw_program *p = f->p;
-    int64_t *cursor = l->change; /* where the next block that begins with an op goes */
+    int64_t *cursor = l->change; /* index of the next block that begins with an op */
     for (int32_t i = 0; i < l->block_count; i++)
         cursor[f->found[i].first + 1]++;
     for (int32_t i = 0; i < p->op_count; i++)
@@ -269,9 +270,9 @@ static void sort_blocks(const struct layout *f, struct sw_lifetimes *l)
     }
 }
 
-/* ---- What costs alike ---- */
+/* ---- Equal costs ---- */
 
-/* Whether the refs mean tensors of the same shape on every mesh. */
+/* True if the refs are tensors of equal shape on every mesh. */
 static bool same_operands(const struct sw_program *p, const struct sw_lifetimes *l,
                           const struct sw_ref *a, const struct sw_ref *b, uint16_t count)
 {
@@ -300,7 +301,7 @@ static bool same_cost(const struct sw_program *p, const struct sw_lifetimes *l,
            same_operands(p, l, a->out, b->out, a->n_out) && same_attributes(a, b);
 }
 
-/* Alike for ops that cost alike. */
+/* Equal for ops of equal cost. */
 static uint64_t hash_cost(const struct sw_lifetimes *l, const struct sw_op *op)
 {
     const uint64_t in = op->n_in > 0 ? (uint64_t)l->shape_of[op->in[0].value] : 0;
@@ -308,8 +309,8 @@ static uint64_t hash_cost(const struct sw_lifetimes *l, const struct sw_op *op)
     return (uint64_t)op->kind | in << 8 | out << 24 | (uint64_t)op->n_in << 40;
 }
 
-/* Each op is compared with those of its hash that are the first of theirs: `previous` (scratch,
- * [op_count]) chains them, the latest first. */
+/* Compares each op with the first ops of its hash; `previous` (scratch, [op_count]) chains these,
+ * the latest first. */
 static void find_equal_ops(const struct sw_program *p, struct sw_lifetimes *l, int32_t *previous)
 {
     int32_t bucket[1 << BUCKET_BITS];
@@ -327,9 +328,9 @@ static void find_equal_ops(const struct sw_program *p, struct sw_lifetimes *l, i
     }
 }
 
-/* Values of one shape in as many slots, workspaces of ops that are alike: alike for blocks of a
- * group, different for others. How many layers a part has may change, so its stacks are told by the
- * part and the position. */
+/* Key that is equal for blocks of one group and differs otherwise: values of one shape with as many
+ * slots, workspaces of equal ops. A part's number of layers may change, so its stacks are keyed by
+ * part and position. */
 static int64_t group_key(const struct sw_program *p, const struct sw_lifetimes *l,
                          const struct block *block)
 {
@@ -377,9 +378,9 @@ static void collect_symbolic(const struct sw_program *p, struct sw_lifetimes *l)
     }
 }
 
-/* ---- All of it ---- */
+/* ---- The whole structure ---- */
 
-/* Room for the blocks alive in each region. */
+/* Makes room for the blocks alive in each region. */
 static int make_room(const struct sw_program *p, struct sw_lifetimes *l)
 {
     const size_t regions = (size_t)p->region_count;
@@ -422,7 +423,7 @@ void sw_lifetimes_free(struct sw_lifetimes *l)
     free(l);
 }
 
-/* Gives back what was there for as many as there can be: a search keeps many programs. */
+/* Shrinks arrays that were allocated for the largest case: a search keeps many programs. */
 static void trim(struct sw_lifetimes *l)
 {
     struct shape *shapes = realloc(l->shapes, ((size_t)l->shape_count + 1) * sizeof *shapes);
@@ -463,14 +464,15 @@ static int keep(const struct layout *f, struct sw_lifetimes *l)
     sort_blocks(f, l);
     collect_kept(p, l);
     collect_shapes(p, l);
-    find_equal_ops(p, l, f->wait); /* the waits are not looked at any more */
+    find_equal_ops(p, l, f->wait); /* the waits are not needed any more */
     collect_groups(p, l);
     collect_symbolic(p, l);
     trim(l);
     return make_room(p, l);
 }
 
-/* What another op than the products with it reads, as a gather does, lies as it is. */
+/* Finds weights that may be stored in tiles: if any op but their products reads one, such as a
+ * gather, it has no tiles. */
 static void find_tiles(struct sw_program *p)
 {
     bool any = false; /* as in programs of serving */

@@ -1,27 +1,27 @@
 /* Logical program -> the program of one rank (docs/architecture.md, Sharding): every op claims mesh
- * axes for its factors, operands that are sharded otherwise are resharded, and what is reduced over
- * a split factor becomes partial. Nothing here knows FSDP, TP or the like by name: they follow from
- * the rule table. */
+ * axes for its factors, operands that are sharded otherwise are resharded, and results of a
+ * reduction over a split factor become partial. No code here names FSDP or TP: they follow from the
+ * rule table. */
 #include "core/passes/partition_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The ref of a version made in this region of the instance that `ref` means. */
+/* Ref to a version, made in this region, of the instance that `ref` refers to. */
 static struct sw_ref version_ref(struct sw_ref ref, int32_t version)
 {
     return (struct sw_ref){version, ref.mode, 0};
 }
 
-/* What a step of reshard is called in names. */
+/* Suffixes of names, by step of a reshard. */
 static const char *const suffixes[] = {[SW_SLICE] = ".slice",
                                        [SW_ALL_GATHER] = ".full",
                                        [SW_REDUCE_SCATTER] = ".scattered",
                                        [SW_ALL_REDUCE] = ".sum",
                                        [SW_ALL_TO_ALL] = ".exchanged"};
 
-/* A new version of the instance(s) that `like` means. */
+/* Adds a new version of the instance(s) that `like` refers to. */
 static int32_t add_version(struct sw_partition *part, struct sw_ref like, const char *suffix,
                            struct sw_sharding sharding)
 {
@@ -41,7 +41,7 @@ static int32_t add_version(struct sw_partition *part, struct sw_ref like, const 
     return version;
 }
 
-/* From now on the version stands for whatever `old` stood for: the value that both are versions of,
+/* Makes the version stand for everything that `old` stood for: the value that both are versions of,
  * or results of constraints. */
 static void replace_current(struct sw_partition *part, int32_t old, int32_t version)
 {
@@ -54,7 +54,7 @@ static void replace_current(struct sw_partition *part, int32_t old, int32_t vers
     }
 }
 
-/* The steps of sw_reshard for that value; 0: none, or an error. */
+/* Steps of sw_reshard for that value; 0: none, or an error. */
 static const struct route *find_route(struct sw_partition *part, const struct sw_value *source,
                                       const struct sw_sharding *to)
 {
@@ -76,7 +76,7 @@ static const struct route *find_route(struct sw_partition *part, const struct sw
     return r;
 }
 
-/* Names the rows of the rule table that split the value, which may be what is wrong. */
+/* Fails with the rows of the rule table that split the value, one of which may be wrong. */
 static int fail_reshard(struct sw_partition *part, const struct sw_value *value)
 {
     char rows[96] = "";
@@ -87,8 +87,8 @@ static int fail_reshard(struct sw_partition *part, const struct sw_value *value)
     return sw_fail_context(part->err, "resharding '%s' [%s]", value->name, rows);
 }
 
-/* Emits the steps from `from` to sharding `to`. When `into` is not NULL the last step writes there.
- */
+/* Emits the steps from `from` to sharding `to`. If `into` is not NULL, the last step writes
+ * there. */
 static int emit_reshard(struct sw_partition *part, struct sw_ref from, const struct sw_sharding *to,
                         const struct sw_ref *into, struct sw_ref *result)
 {
@@ -131,7 +131,7 @@ static int emit_reshard(struct sw_partition *part, struct sw_ref from, const str
     return 0;
 }
 
-/* Reshards once per (instance, target) and region. */
+/* Reshards a value once per (instance, target) and region. */
 static int reshard(struct sw_partition *part, struct sw_ref from, const struct sw_sharding *to,
                    struct sw_ref *result)
 {
@@ -174,7 +174,8 @@ static int current_ref(struct sw_partition *part, struct sw_ref logical, struct 
     return reshard(part, from, &sw_partition_value(part, logical.value)->declared, result);
 }
 
-/* Completes a partial operand: reduced to its declared sharding, for this and every later use. */
+/* Completes a partial operand: reduces it to its declared sharding, for this and every later
+ * use. */
 static int resolve(struct sw_partition *part, struct sw_ref *ref)
 {
     const struct sw_value *value = sw_partition_value(part, ref->value);
@@ -190,8 +191,8 @@ static int resolve(struct sw_partition *part, struct sw_ref *ref)
     return 0;
 }
 
-/* True if a constraint's result has a place of its own: weights that more than one region reads,
- * and the part of a gradient that lies as its master. */
+/* True if a constraint's result has storage of its own: weights that several regions read, and a
+ * gradient's part in its master's sharding. */
 static bool is_kept(const struct sw_value *value)
 {
     return value->gathered || value->role == SW_ROLE_GRADIENT;
@@ -205,8 +206,7 @@ static void share_sum(struct sw_partition *part, const struct sw_op *last)
         summand->alias = last->out[0].value;
 }
 
-/* Makes such a result from `from` where the op stands, by whatever steps; a copy if there are none.
- */
+/* Makes such a result from `from` at the op's position, by any steps; a copy if there are none. */
 static int keep(struct sw_partition *part, const struct sw_op *op, struct sw_ref from)
 {
     const struct sw_ref into = op->out[0];
@@ -228,8 +228,8 @@ static int keep(struct sw_partition *part, const struct sw_op *op, struct sw_ref
     return 0;
 }
 
-/* A sharding constraint is no op: the value goes on under another sharding. One that enlarges it (a
- * gather) lives in the region that uses it, like any gather; any other replaces it. */
+/* A sharding constraint emits no op: the value continues with another sharding. A constraint that
+ * enlarges the value is a gather in each region that uses it; any other replaces the value. */
 int sw_partition_constrain(struct sw_partition *part, const struct sw_op *op)
 {
     const int32_t out = op->out[0].value;
@@ -240,7 +240,7 @@ int sw_partition_constrain(struct sw_partition *part, const struct sw_op *op)
     if (is_kept(sw_partition_value(part, out)))
         return keep(part, op, from);
     const struct sw_sharding *sharding = &sw_partition_value(part, from.value)->sharding;
-    /* told by the axes, not by how many ways they split: sw_program_structure */
+    /* compared by axes, not by their sizes: sw_program_structure */
     const sw_axis_set now = sw_spec_axes(&sharding->spec), then = sw_spec_axes(&target.spec);
     if (sharding->partial == 0 && (now | then) == now && now != then) {
         part->view_of[out] = op->in[0].value;
@@ -253,7 +253,7 @@ int sw_partition_constrain(struct sw_partition *part, const struct sw_op *op)
     return 0;
 }
 
-/* A gradient keeps its weight's PartitionSpec; it stays partial only over axes that do not split
+/* A gradient keeps its weight's PartitionSpec, and stays partial only over axes that do not split
  * the weight. */
 int sw_partition_accumulate(struct sw_partition *part, const struct sw_op *op)
 {
@@ -282,7 +282,7 @@ int sw_partition_accumulate(struct sw_partition *part, const struct sw_op *op)
 
 /* ---- Ops ---- */
 
-/* Results: as they fall out; pinned values are brought to their declared sharding where they are
+/* Emits the op. Results have their actual sharding; pinned values are resharded where they are
  * written. `op` is detached. */
 static int emit_op(struct sw_partition *part, struct sw_op *op)
 {
@@ -321,7 +321,7 @@ static int emit_op(struct sw_partition *part, struct sw_op *op)
     return 0;
 }
 
-/* Room for what is known of each operand and result of an op. */
+/* Makes room for the records of an op's operands and results. */
 static int make_room(struct sw_partition *part, const struct sw_op *op)
 {
     const int32_t wanted = op->n_in + op->n_out;
@@ -341,7 +341,7 @@ static int make_room(struct sw_partition *part, const struct sw_op *op)
     return 0;
 }
 
-/* Brings operands to where the op wants them; what results are is in part->results then. */
+/* Reshards operands as the op wants them; sets the results' shardings in part->results. */
 static int decide(struct sw_partition *part, const struct sw_op *logical, struct sw_op *op)
 {
     const struct sw_sharding *wanted = sw_claims_decide(part, logical, op);
@@ -356,10 +356,10 @@ int sw_partition_claims(struct sw_partition *part, const struct sw_op *logical)
     struct sw_op op = *logical;
     sw_builder_detach(&part->b, &op);
     if (part->b.failed)
-        return 0; /* noticed at the end */
+        return 0; /* reported at the end */
     if (make_room(part, &op) != 0)
         return -1;
-    bool same = sw_op_info(op.kind)->linear; /* and all operands are sharded alike */
+    bool same = sw_op_info(op.kind)->linear; /* true if, besides, all operands are sharded alike */
     for (uint16_t i = 0; i < op.n_in; i++) {
         if (current_ref(part, logical->in[i], &op.in[i]) != 0)
             return -1;
@@ -371,7 +371,7 @@ int sw_partition_claims(struct sw_partition *part, const struct sw_op *logical)
         return emit_op(part, &op);
     }
     for (uint16_t i = 0; i < op.n_in; i++) {
-        /* an operand that occurs twice was completed with its first occurrence */
+        /* a repeated operand was completed with its first occurrence */
         if (current_ref(part, logical->in[i], &op.in[i]) != 0 || resolve(part, &op.in[i]) != 0)
             return -1;
     }
@@ -463,7 +463,7 @@ int sw_partition(const struct sw_program *logical, struct sw_program **out, stru
         for (int32_t i = 0; i < region->op_count; i++) {
             const struct sw_op *op = &logical->ops[region->first_op + i];
             if (op->position != part->b.position)
-                part->memo_count = 0; /* what a layer gathers is another's no more */
+                part->memo_count = 0; /* a layer's gathers do not last beyond it */
             part->b.position = op->position;
             if (sw_partition_op(part, op) != 0) {
                 sw_fail_context(err, "%s, %s", region->name, sw_op_info(op->kind)->name);

@@ -1,5 +1,4 @@
-/* What the files of partition share. Nothing outside core/passes/partition.c and claims.c includes
- * this. */
+/* Shared by core/passes/partition.c and claims.c. Included nowhere else. */
 #ifndef SW_PARTITION_INTERNAL_H
 #define SW_PARTITION_INTERNAL_H
 
@@ -8,56 +7,58 @@
 
 enum { FIRST_MEMOS = 64, ROUTES = 16, DECISIONS = 4, MOST_DECIDED = 10 };
 
-/* A reshard made in the region at hand: (value instance, target) -> its version. */
+/* A reshard made in the current region: (value instance, target) -> its version. */
 struct memo {
     struct sw_ref from, to;
     struct sw_sharding target;
 };
 
-/* What the last reshards came to: weights and activations of one shape take the same steps in every
+/* Steps of recent reshards: weights and activations of one shape take the same steps in every
  * region. */
 struct route {
-    int count; /* 0: a free place */
+    int count; /* 0: empty entry */
     struct sw_sharding from, to;
     int64_t padded[SW_MAX_DIMS], unit[SW_MAX_DIMS];
     struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS];
 };
 
-/* What the last ops came to: a layer's ops are there again in every part of the layers, and where
- * they are made again. It follows from the kind, the form and the shardings of operands and
- * results.
- */
+/* Decisions for recent ops: a layer's ops recur in every part of the layers, and where they are
+ * recomputed. A decision follows from the kind, the form and the shardings of operands and
+ * results. */
 struct decision {
-    const char *factors; /* NULL: a free place */
+    const char *factors; /* NULL: empty entry */
     uint16_t n_in, n_out;
-    struct sw_sharding given[MOST_DECIDED];    /* operands, and what results are declared */
-    struct sw_sharding sharding[MOST_DECIDED]; /* as operands are wanted, and what results are */
-    struct sw_axes axes;                       /* of a ring */
+    struct sw_sharding given[MOST_DECIDED];    /* shardings of operands, and declared ones of
+                                                  results */
+    struct sw_sharding sharding[MOST_DECIDED]; /* wanted shardings of operands, and actual ones
+                                                  of results */
+    struct sw_axes axes;                       /* axes of a ring */
 };
 
 struct sw_partition {
     const struct sw_program *logical;
     struct sw_builder b;
-    int32_t *current; /* [logical values]: the version in use */
-    int32_t *view_of; /* [logical values]: source of a constraint that enlarges, or -1: made anew in
-                         every region */
-    int32_t *constrained; /* [constrained_count]: results of constraints, which other values'
-                             versions stand for; one for each op at most */
+    int32_t *current;     /* [logical values]: current version */
+    int32_t *view_of;     /* [logical values]: source of a constraint that gathers, made again in
+                             every region; else -1 */
+    int32_t *constrained; /* [constrained_count]: results of constraints, which versions of
+                             other values stand for; at most one for each op */
     int32_t constrained_count;
-    bool *pinned; /* [logical values]: written by several ops, so always in its declared sharding */
-    bool *gradient_placed; /* [logical values]: its sharding is settled by its first contribution */
+    bool *pinned;          /* [logical values]: true if several ops write it, so that it keeps its
+                              declared sharding */
+    bool *gradient_placed; /* [logical values]: true once its first contribution has set its
+                              sharding */
     struct memo *memo;     /* [memo_capacity] */
     int32_t memo_count, memo_capacity;
-    struct sw_dims
-        *dims;           /* [dims_capacity]: of the op at hand, its operands and then its results */
-    struct sw_ref *into; /* [dims_capacity]: where the op at hand is to write */
-    struct sw_sharding *results; /* [dims_capacity]: as they fall out */
-    struct sw_sharding *wanted;  /* [dims_capacity]: of the op's operands */
+    struct sw_dims *dims; /* [dims_capacity]: of the current op's operands, then its results */
+    struct sw_ref *into;  /* [dims_capacity]: destinations of the current op's results */
+    struct sw_sharding *results; /* [dims_capacity]: actual shardings of results */
+    struct sw_sharding *wanted;  /* [dims_capacity]: wanted shardings of operands */
     int32_t dims_capacity;
     struct route *routes;       /* [ROUTES] */
-    struct decision *decisions; /* [SW_OP_COUNT, DECISIONS]: the last ones of each kind */
+    struct decision *decisions; /* [SW_OP_COUNT, DECISIONS]: recent decisions of each kind */
     int32_t oldest_route;
-    bool pads; /* some value is longer than its size */
+    bool pads; /* true if some value is padded */
     struct sw_error *err;
 };
 
@@ -66,9 +67,9 @@ static inline struct sw_value *sw_partition_value(struct sw_partition *part, int
     return &part->b.program->values[value];
 }
 
-/* claims.c: how the op's operands are wanted, scalars as they are; good until the next call. What
- * its results are is in part->results then, a ring's axes in op->axes. Its operands are complete.
- */
+/* claims.c: wanted shardings of the op's operands, scalars unchanged; valid until the next call.
+ * Sets the results' shardings in part->results, and a ring's axes in op->axes. The op's operands
+ * must have no partials. */
 const struct sw_sharding *sw_claims_decide(struct sw_partition *part, const struct sw_op *logical,
                                            struct sw_op *op);
 

@@ -1,4 +1,4 @@
-/* The passes in their order, and the sizes that options come to. */
+/* The passes in their order, and the sizes that follow from options. */
 #ifndef SW_PASSES_H
 #define SW_PASSES_H
 
@@ -7,49 +7,52 @@
 
 enum { SW_STATS_PER_SHARD = 3 }; /* lm_head_stats: max, sum of exponentials, label logit */
 
-/* What the symbolic sizes are under these options. */
+/* Values of the symbolic sizes under these options. */
 struct sw_sizes {
     int64_t of[SW_SIZE_COUNT];
 };
-/* True if embedding and head lie by rows of the vocabulary, as rules say of SW_L_TABLE. */
+/* True if embedding and head are sharded by rows of the vocabulary, by the rule of SW_L_TABLE. */
 bool sw_table_rows(const struct sw_program_options *options);
-/* True if they are used in the shards in which they lie. */
+/* True if they are used as sharded, without a gather. */
 bool sw_table_lies_where_used(const struct sw_program_options *options);
-/* Where the copies of a trained parameter lie otherwise than another on that mesh, bit by bit. Each
- * pair is of `embed`, and shifted by SW_DIFFERS_TABLE of `table`. */
+/* Bits that tell which copies of a trained parameter are sharded otherwise than another on that
+ * mesh. Each bit is for `embed`; shifted by SW_DIFFERS_TABLE it is for `table`. */
 enum sw_differs {
-    SW_DIFFERS_WEIGHTS = 1,   /* products take weights otherwise than masters lie */
-    SW_DIFFERS_GRADIENTS = 2, /* gradients lie otherwise than masters */
+    SW_DIFFERS_WEIGHTS = 1,   /* weights of products, from masters */
+    SW_DIFFERS_GRADIENTS = 2, /* gradients, from masters */
     SW_DIFFERS_TABLE = 2      /* bits */
 };
 uint8_t sw_placement_differs(const struct sw_program_options *options);
 void sw_sizes_of(const struct sw_program_options *options, struct sw_sizes *out);
-/* Gives the program what depends on these, which programs of one structure may differ in. */
+/* Sets the members of a program that depend on sizes, in which programs of one structure may
+ * differ. */
 void sw_sizes_apply(const struct sw_program_options *options, const struct sw_sizes *sizes,
                     struct sw_program *program);
 
-/* Of training: as sw_program_structure, of the program before it is partitioned, which does not
- * depend on what is split over which axes. */
+/* Key of a training program before partition: as sw_program_structure, without the axes that split
+ * values. */
 void sw_program_logical_structure(const struct sw_program_options *options,
                                   struct sw_program_key *out);
-/* Makes a program of that stage the one that `options`, of its logical structure, would give. */
+/* Makes a program of that stage the one that `options`, of the same logical structure, would
+ * give. */
 void sw_program_retarget_logical(struct sw_program *program,
                                  const struct sw_program_options *options);
 
-/* The passes; each returns a new program or changes it in place. 0 or -1. */
+/* The passes; each returns a new program or changes one in place. 0 or -1. */
 /* Opens the update region with the reduction of the step's loss. */
 void sw_build_mean_loss(struct sw_builder *b);
 int sw_differentiate(struct sw_builder *b, struct sw_error *err);
 int sw_partition(const struct sw_program *logical, struct sw_program **out, struct sw_error *err);
 int sw_schedule(struct sw_program *program, struct sw_error *err);
-/* Over that state (NULL: the program's own, in its order). */
+/* Lays out over that state (NULL: the program's own, in its order). */
 int sw_layout(struct sw_program *program, const struct sw_state *state, struct sw_error *err);
-/* Its halves. Shapes, for these sizes (NULL: as they are), and the least arena that could hold
- * them. Then offsets. */
+/* Halves of layout. The first sets shapes for these sizes (NULL: unchanged), and the least arena
+ * that could hold them; the second sets offsets. */
 int sw_layout_measure(struct sw_program *program, const struct sw_sizes *sizes,
                       const struct sw_state *state, struct sw_error *err);
 void sw_layout_assign_offsets(struct sw_program *program);
-/* Ops with attributes that follow from sizes, and how many. NULL: not known yet, *count stays. */
+/* Ops with attributes that depend on sizes, and their number. NULL: not known yet, *count
+ * unchanged. */
 const int32_t *sw_layout_symbolic_ops(const struct sw_program *program, int32_t *count);
 
 #endif

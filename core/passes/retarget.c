@@ -1,10 +1,10 @@
-/* What options come to in sizes, and a program from one mesh to another. */
+/* Sizes that follow from options, and retargeting of a program from one mesh to another. */
 #include "core/passes/passes.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies of each kv head so that the heads inside attention, and the projections, can be split. */
+/* Copies of each kv head that make the heads inside attention, and the projections, divisible. */
 static int32_t kv_copies(const struct sw_program_options *o)
 {
     int32_t ways = sw_axes_size(&o->mesh, o->rules.axes[SW_L_ATTN_HEADS]);
@@ -50,8 +50,8 @@ bool sw_table_lies_where_used(const struct sw_program_options *o)
     return lie_alike(o, SW_L_TABLE, SW_L_VOCAB);
 }
 
-/* Ranks that share the vocabulary of one token: those of its row, but for axes that split tokens,
- * which the head's op claims first. */
+/* Ranks that share one token's vocabulary: those that its rule names, without axes that split
+ * tokens, which the head's op claims first. */
 static int32_t vocab_ways(const struct sw_program_options *o)
 {
     const struct sw_axes *rules = o->rules.axes;
@@ -100,7 +100,7 @@ void sw_sizes_apply(const struct sw_program_options *o, const struct sw_sizes *s
     p->sequence_layout = p->sequence_shards > 1 ? o->layout : SW_CONTIGUOUS;
 }
 
-/* Those that split anything. */
+/* Keeps the axes that split anything. */
 static void split_axes(const struct sw_mesh *mesh, const struct sw_rules *rules,
                        struct sw_axes out[SW_L_COUNT])
 {
@@ -112,13 +112,13 @@ static void split_axes(const struct sw_mesh *mesh, const struct sw_rules *rules,
     }
 }
 
-/* The sign of ways - other; 0: one of them splits nothing. */
+/* Sign of ways - other; 0: one of them splits nothing. */
 static int8_t wider(int32_t ways, int32_t other)
 {
     return (int8_t)(ways > 1 && other > 1 ? (ways > other) - (ways < other) : 0);
 }
 
-/* The batch of serving is a rank's texts times the ranks, which are sizes. */
+/* Sets the key of serving, where the batch is the slots of a rank times the ranks: sizes. */
 static void serving_structure(const struct sw_program_options *o, struct sw_program_key *out)
 {
     if (o->serving.max_tokens == 0) {
@@ -146,8 +146,8 @@ static void serving_structure(const struct sw_program_options *o, struct sw_prog
     }
 }
 
-/* Whether rules are named by which a value may go more than one way from one to another, so that
- * the sizes of the axes say which is the shortest. */
+/* True if a run's rules allow several reshards between values, of which the axes' sizes decide the
+ * shortest. */
 static bool sizes_say_the_way(const struct sw_program_options *o)
 {
     const struct sw_axes *is = o->rules.axes;
@@ -159,7 +159,7 @@ static bool sizes_say_the_way(const struct sw_program_options *o)
                              : is[SW_L_ATTN_HEADS].count > 1 ? SW_ATTENTION_ULYSSES
                                                              : SW_ATTENTION_GATHER);
     if (sw_axes_equal(is[SW_L_RESIDUAL_SEQ], sp_tp))
-        usual.axes[SW_L_RESIDUAL_SEQ] = sp_tp; /* as a search tries */
+        usual.axes[SW_L_RESIDUAL_SEQ] = sp_tp; /* as in the search */
     for (int32_t row = 0; row < SW_L_COUNT; row++)
         if (!sw_axes_equal(is[row], usual.axes[row]))
             return true;
@@ -215,7 +215,7 @@ void sw_program_logical_structure(const struct sw_program_options *o, struct sw_
     out->table_lies_where_used = sw_table_lies_where_used(o);
 }
 
-/* Attributes that follow from the mesh; one that is 0 is not of the op's form. */
+/* Sets attributes that depend on the mesh; an attribute of 0 belongs to another form. */
 static void resize_attributes(struct sw_op *op, const struct sw_sizes *sizes)
 {
     for (const struct sw_attribute *a = sw_op_info(op->kind)->attributes;
@@ -232,7 +232,7 @@ static void resize_ops(struct sw_program *p, const struct sw_sizes *sizes)
         resize_attributes(&p->ops[symbolic != NULL ? symbolic[i] : i], sizes);
 }
 
-/* How many layers each part has. */
+/* Sets each part's number of layers. */
 static void resize_parts(struct sw_program *p, int32_t first)
 {
     const int32_t count[] = {
@@ -244,7 +244,7 @@ static void resize_parts(struct sw_program *p, int32_t first)
         if (region->part == SW_LAYERS_WHOLE)
             continue;
         if (region->layers == count[region->part])
-            return; /* as they are */
+            return; /* unchanged */
         any = true;
         sw_region_span(region, region->part == SW_LAYERS_LAST ? first : 0, count[region->part],
                        region->period);
@@ -276,7 +276,7 @@ int sw_program_resize(struct sw_program *p, const struct sw_program_options *o,
     return sw_layout_measure(p, &sizes, NULL, err);
 }
 
-/* Which follows from whether the mesh splits the sequence at all. */
+/* Sets the sequence's layout, which depends on the sequence being split at all. */
 static void set_layout(struct sw_op *op, enum sw_sequence_layout layout)
 {
     for (const struct sw_attribute *a = sw_op_info(op->kind)->attributes;
@@ -285,7 +285,7 @@ static void set_layout(struct sw_op *op, enum sw_sequence_layout layout)
             *(int32_t *)(void *)((char *)&op->as + a->offset) = (int32_t)layout;
 }
 
-/* As the rule table has it, and as large. */
+/* Sets axes by the rule table, and sizes. */
 static void retarget_value(struct sw_value *value, const struct sw_sizes *sizes,
                            const struct sw_axes split[SW_L_COUNT])
 {

@@ -1,22 +1,23 @@
-/* When things happen: collectives run beside compute on their own stream, in order. Eight rewrites,
- * region by region: drop copies into gradients, add gradients and other sums where a product is
- * made, prefetch parameters one layer ahead, start reductions early and together, keep at most one
- * whole gradient alive, reduce gradients while the rest of backward computes, and wait as late as
+/* Schedule: collectives run beside compute on their own stream, in order. Eight rewrites, region by
+ * region: drop copies into gradients, fold additions of gradients and other sums into products,
+ * prefetch parameters one layer ahead, start reductions early and together, keep at most one whole
+ * gradient alive, reduce gradients while the rest of backward computes, and wait as late as
  * possible. */
 #include "core/passes/schedule_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A reduction of a gradient that leaves the update for the region that completes the gradient. */
+/* A reduction of a gradient that moves from the update to the region that completes the
+ * gradient. */
 struct early {
     struct sw_op op;
-    const struct sw_op *from; /* in the update */
+    const struct sw_op *from; /* op in the update */
     int32_t region;
-    bool waited; /* in its own region */
+    bool waited; /* true if waited for in its own region */
 };
 
-/* What only the head's forward read, where its loss is made in backward. */
+/* Drops ops that only the head's forward read, if its loss is made in backward. */
 static void drop_unread(struct schedule *s)
 {
     for (int32_t i = s->list.count - 1; i >= 0; i--) {
@@ -28,11 +29,11 @@ static void drop_unread(struct schedule *s)
     }
 }
 
-/* ---- 1. With one micro-step the first contribution to a gradient, or its only one, is written
- * where it belongs at once ---- */
+/* ---- 1. With one micro-step, the first or only contribution to a gradient is written straight
+ * into it ---- */
 
-/* Contributions to what the ref of an op at that position means. No other region runs this one's
- * layers. */
+/* Number of contributions to the instance that an op's ref at that position refers to. No other
+ * region runs this one's layers. */
 static int32_t contributions(const struct schedule *s, struct sw_ref gradient, uint8_t position)
 {
     const struct sw_program *p = s->p;
@@ -81,16 +82,16 @@ static void write_in_place(struct schedule *s)
     }
 }
 
-/* ---- 2. What makes a weight's gradient adds it to the sum itself ---- */
+/* ---- 2. The op that makes a weight's gradient adds it to the sum ---- */
 
-/* What numbers it adds up: those of its first operand that is no list of tokens. */
+/* Type of the numbers added: that of its first operand that is no list of tokens. */
 static enum sw_dtype added_dtype(const struct sw_program *p, const struct sw_op *op)
 {
     const enum sw_dtype first = p->values[op->in[0].value].dtype;
     return sw_accumulate_dtype(first == SW_I32 ? p->values[op->in[1].value].dtype : first);
 }
 
-/* Sums that are narrower than what it adds up in stay apart: they are rounded once. */
+/* False if the sum is narrower than its addends: these are rounded once, outside. */
 static bool can_add_in_place(const struct schedule *s, int32_t sum, int32_t maker)
 {
     const struct sw_op *op = s->list.ops[sum], *made_by = s->list.ops[maker];
@@ -128,11 +129,11 @@ static void add_in_place(struct schedule *s)
     }
 }
 
-/* ---- 3. A sum with what a product or a norm's gradient makes is an operand more of theirs: the
- * residual, and cotangents of what several ops read, are not moved once more ---- */
+/* ---- 3. A sum with the result of a product or a norm's gradient becomes an operand of that op:
+ * residuals, and cotangents of values with several readers, are not moved once more ---- */
 
-/* Whether the sum at `sum` can be made by the op at `maker` instead, whose result is one of its
- * operands and nobody else's, with `addend`, the other. */
+/* True if the op at `maker` can make the sum at `sum` instead: its result is one of the sum's
+ * operands and has no other reader; `addend` is the other. */
 static bool can_fold(const struct schedule *s, int32_t sum, int32_t maker, struct sw_ref addend)
 {
     const struct sw_op *op = s->list.ops[sum], *made_by = s->list.ops[maker];
@@ -145,8 +146,8 @@ static bool can_fold(const struct schedule *s, int32_t sum, int32_t maker, struc
         return false;
     if (!sw_schedule_only_between(s, result, sum, maker))
         return false;
-    /* what is added is there by then; were it a collective's result, its maker would wait for it;
-     * what another layer made is there as what another iteration did */
+    /* the addend must exist by then; if a collective made it, `maker` would wait for it; another
+     * layer's value counts as another iteration's */
     const int32_t from = sw_schedule_last(s, WRITES, addend.value, sum);
     if (from > maker || (from >= 0 && sw_op_is_collective(s->list.ops[from]->kind) &&
                          s->list.ops[from]->position == op->position))
@@ -197,8 +198,8 @@ static void hoist_reductions(struct schedule *s)
     }
 }
 
-/* Norm weights and scalars: their latency counts, not their bytes. Told by shape, not size, so that
- * the ops of a program do not depend on how large its dimensions are (sw_program_retarget). */
+/* Norm weights and scalars, whose latency counts, not their bytes. Decided by shape, not size, so
+ * that the ops of a program do not depend on its dimensions' sizes (sw_program_retarget). */
 static bool small(const struct sw_program *p, const struct sw_op *op)
 {
     return sw_schedule_is_collective(op, SW_ALL_REDUCE) && p->values[op->in[0].value].ndim <= 1;
@@ -258,9 +259,10 @@ static void sink_accumulates(struct schedule *s)
     }
 }
 
-/* ---- 7. What a step reduces once starts as soon as the last micro-step has the gradient ---- */
+/* ---- 7. A reduction made once a step starts as soon as the last micro-step has the gradient
+ * ---- */
 
-/* The last region before `before` that backward writes the value in, and how it names the instance;
+/* The last region before `before` in which backward writes the value, and the ref of the instance;
  * -1: none */
 static int32_t completed_in(const struct sw_program *p, int32_t before, int32_t value,
                             struct sw_ref *ref)
@@ -280,8 +282,8 @@ static int32_t completed_in(const struct sw_program *p, int32_t before, int32_t 
     return -1;
 }
 
-/* The reduction `op` of the update, of what backward has complete in that region at that position.
- */
+/* Adds reduction `op` of the update for the part that backward completes in that region at that
+ * position. */
 static void add_early(struct schedule *s, const struct sw_op *op, int32_t region, struct sw_ref ref,
                       uint8_t position)
 {
@@ -311,8 +313,8 @@ static void add_early_layers(struct schedule *s, const struct sw_op *op, int32_t
     }
 }
 
-/* Moves an all_reduce of what a reduce_scatter makes behind that, wherever it was moved to. Returns
- * whether there is one. */
+/* Moves an all_reduce of a reduce_scatter's result behind that op, wherever it was moved to. False:
+ * there is none. */
 static bool add_behind_scatter(struct schedule *s, const struct sw_op *op)
 {
     const int32_t scatters = s->early_count;
@@ -323,14 +325,14 @@ static bool add_behind_scatter(struct schedule *s, const struct sw_op *op)
             sw_schedule_storage(s->p, op->in[0].value) !=
                 sw_schedule_storage(s->p, first->op.out[0].value))
             continue;
-        first->waited = true; /* the stream is in order: what is behind it is waited for */
+        first->waited = true; /* the stream is in order: ops behind it are waited for */
         add_early(s, op, first->region, first->op.out[0], first->op.position);
         found = true;
     }
     return found;
 }
 
-/* Moves a reduction of the update to where what it reduces is complete; or leaves it. */
+/* Moves a reduction of the update to where its operand is complete, or leaves it. */
 static void move_early(struct schedule *s, int32_t r, int32_t i)
 {
     const struct sw_program *p = s->p;
@@ -355,8 +357,8 @@ static void move_early(struct schedule *s, int32_t r, int32_t i)
     }
 }
 
-/* Norms' gradients stay in the update, where all of them are one all_reduce: their latency counts.
- * Layers' gradients are complete where the layer is. */
+/* Finds reductions to move. Norms' gradients stay in the update, in a single all_reduce: their
+ * latency counts. Layers' gradients are complete in their layer. */
 static void find_early(struct schedule *s)
 {
     const struct sw_program *p = s->p;
@@ -378,9 +380,9 @@ static void drop_moved(struct schedule *s)
             }
 }
 
-/* Behind the op that completes the gradient; where that is a reduce_scatter, before the next
- * gradient, and before anybody waits for it: the stream is in order, and were the reduction issued
- * only when compute has woken, the line would be idle until then. */
+/* Places the reduction behind the op that completes the gradient. If that is a reduce_scatter, it
+ * goes before the next gradient and before any wait: the stream is in order, and a reduction issued
+ * only after compute wakes up would leave the link idle until then. */
 static void reduce_early(struct schedule *s)
 {
     struct list *list = &s->list;
@@ -402,24 +404,24 @@ static void reduce_early(struct schedule *s)
 
 /* ---- 8. Waits ---- */
 
-/* Ahead, too, where an op ahead goes on with what is waited for. */
+/* Adds a wait, ahead if an op ahead uses the awaited value. */
 static void add_wait(struct schedule *s, int32_t at, const struct sw_op *op)
 {
     const bool ahead = op->ahead && at < s->list.count && s->list.ops[at]->ahead;
     struct sw_op *wait = &s->waits[s->wait_count++];
     memset(wait, 0, sizeof *wait);
-    wait->kind = SW_OP_WAIT; /* the only kind that this pass makes */
+    wait->kind = SW_OP_WAIT; /* the only kind of op that this pass makes */
     wait->stage = op->stage;
     wait->axes = op->axes;
     wait->ahead = ahead;
     wait->position = op->position;
     wait->n_in = 1;
-    wait->in = op->out; /* of which it reads the first */
+    wait->in = op->out; /* a wait reads only the first */
     sw_schedule_insert(&s->list, at, wait);
 }
 
-/* Whether op i reduces once what a reduce_scatter before it makes: the stream does both, in order.
- */
+/* True if op i reduces, once a step, the result of a reduce_scatter before it: the stream does
+ * both, in order. */
 static bool follows_scatter(const struct schedule *s, int32_t i)
 {
     if (!s->list.ops[i]->last_micro_step)
@@ -433,9 +435,9 @@ static bool is_wait_for(const struct sw_op *wait, struct sw_ref ref)
     return sw_op_is_wait(wait->kind) && wait->in[0].value == ref.value;
 }
 
-/* Where to wait for what a step reduces once, at op `at` the latest, so that the workspaces of all
- * such are not alive at a time: before the next one; where that follows a reduce_scatter, where
- * that is waited for, behind which this one is done. */
+/* Position, at most `at`, of the wait for a once-a-step reduction, so that the workspaces of all
+ * these are not alive together: before the next such reduction; if that one follows a
+ * reduce_scatter, at the wait for it, behind which this one is done. */
 static int32_t wait_before_next(const struct schedule *s, int32_t from, int32_t at, bool *found)
 {
     const struct list *list = &s->list;
@@ -457,15 +459,15 @@ static void waits(struct schedule *s)
             continue;
         const struct sw_op op = *list->ops[i];
         const bool scatters = sw_schedule_is_collective(&op, SW_REDUCE_SCATTER);
-        bool next = false; /* of what a step reduces once */
+        bool next = false; /* true if another once-a-step reduction follows */
         int32_t at = list->count;
         /* a prefetched value is waited for in the next iteration, before its first use */
         const int32_t from = op.ahead ? 0 : i + 1;
         for (uint16_t k = 0; k < op.n_out; k++) {
             const int32_t value = op.out[k].value;
             int32_t first = sw_schedule_next(s, TOUCHES, value, from, at);
-            /* not itself, nor the wait for what scattered its operand, nor what the stream does
-             * with it by itself, nor another layer's gradient */
+            /* skip itself, the wait for the op that scattered its operand, ops of the stream alone,
+             * and other layers' gradients */
             while (first < at &&
                    (first == i || (scatters && follows_scatter(s, first)) ||
                     (op.last_micro_step && (is_wait_for(list->ops[first], op.in[0]) ||
@@ -473,16 +475,16 @@ static void waits(struct schedule *s)
                 first = sw_schedule_next(s, TOUCHES, value, first + 1, at);
             at = first;
         }
-        /* of gradients there is one at a time, but for those that are kept whole */
+        /* one whole gradient at a time, except those that are kept whole */
         for (int32_t j = from; scatters && !op.last_micro_step && j < at; j++)
             if (sw_op_info(list->ops[j]->kind)->gradient > 0)
                 at = j;
         if (op.last_micro_step)
             at = wait_before_next(s, from, at, &next);
         if (at < list->count && is_wait_for(list->ops[at], op.out[0]))
-            continue; /* the wait for this op is what was found */
+            continue; /* the op found is the wait for this one */
         if (op.last_micro_step && at == list->count && !next)
-            continue; /* its sum is for the update */
+            continue; /* the update needs its sum */
         for (int32_t e = 0; op.last_micro_step && e < s->early_count; e++)
             s->early[e].waited = s->early[e].waited || list->ops[i] == &s->early[e].op;
         add_wait(s, at, &op);
@@ -490,8 +492,8 @@ static void waits(struct schedule *s)
     }
 }
 
-/* The update waits for what backward left under way: of several regions' parts of one reduction,
- * for the last. */
+/* Makes the update wait for reductions that backward left running; if several regions have parts of
+ * one, for the last. */
 static void wait_for_early(struct schedule *s)
 {
     struct list *list = &s->list;
@@ -522,7 +524,7 @@ int sw_schedule(struct sw_program *program, struct sw_error *err)
 {
     struct schedule s = {.p = program, .list.values = program->values};
     const size_t count = (size_t)program->op_count;
-    /* a wait for each op at most */
+    /* at most one wait for each op */
     struct sw_op *done = malloc(2 * count * sizeof *done);
     s.list.ops = malloc(2 * count * sizeof *s.list.ops);
     s.list.named = malloc(2 * count * sizeof *s.list.named);

@@ -1,12 +1,12 @@
-/* What the files of schedule share: a region's ops while they are moved about, and which of them
- * name a value. Nothing outside core/passes/schedule*.c includes this. */
+/* Shared by the files of schedule: a region's ops while they are moved about, and the ops that name
+ * a value. Included only in core/passes/schedule*.c. */
 #ifndef SW_SCHEDULE_INTERNAL_H
 #define SW_SCHEDULE_INTERNAL_H
 
 #include "core/passes/passes.h"
 
-/* Which storages an op names, a bit for all whose numbers are alike modulo 64: most are told at
- * once not to be among them. */
+/* Storages that an op names, one bit for all whose numbers are equal modulo 64: a quick test that
+ * mostly says no. */
 struct named {
     uint64_t in, out;
 };
@@ -14,7 +14,7 @@ struct named {
 /* One region's ops while they are moved about: pointers, so that moving is cheap. */
 struct list {
     struct sw_op **ops;  /* [count] into the old program's ops and the waits */
-    struct named *named; /* [count]: of each */
+    struct named *named; /* [count]: storages named by each */
     int32_t count;
     const struct sw_value *values;
 };
@@ -28,8 +28,8 @@ struct schedule {
     struct early *early; /* [early_count] */
     int32_t early_count;
     int32_t *only_in;    /* [value_count]: sw_schedule_find_regions */
-    struct named *named; /* [op_count]: of the program's ops before they are moved, the same */
-    bool failed;         /* out of memory */
+    struct named *named; /* [op_count]: storages named by the program's ops before they are moved */
+    bool failed;         /* true once out of memory */
 };
 
 static inline bool sw_schedule_is_collective(const struct sw_op *op, enum sw_collective kind)
@@ -39,25 +39,25 @@ static inline bool sw_schedule_is_collective(const struct sw_op *op, enum sw_col
 
 /* ---- Parameters one layer ahead (schedule_prefetch.c) ---- */
 
-/* Lets the layers of a period gather a parameter into one buffer, one behind the other. */
+/* Lets the layers of a period gather a parameter into one buffer, one after another. */
 void sw_schedule_share_gathers(struct sw_program *program, const struct sw_region *region);
-/* Makes gathers of parameters, with the cast or slice before them, for the next layer as soon as
- * this one's have been used for the last time: the same buffer, so prefetching costs no memory. */
+/* Moves gathers of parameters, with the cast or slice before them, one layer ahead, behind the last
+ * use of the current layer's: they share its buffer, so prefetching costs no memory. */
 void sw_schedule_prefetch(struct schedule *schedule);
 
 /* ---- The list ---- */
 
-/* Room was made for every op and one wait for each. */
+/* The list has room for every op and one wait for each. */
 void sw_schedule_insert(struct list *list, int32_t at, struct sw_op *op);
 void sw_schedule_erase(struct list *list, int32_t at);
 /* Moves the op at `from` to before the op that is at `to` now. */
 void sw_schedule_move(struct list *list, int32_t from, int32_t to);
-/* After every change of an op's operands or results. */
+/* Must follow every change of an op's operands or results. */
 void sw_schedule_name(struct list *list, int32_t at);
 
-/* ---- What names a value: itself, or what shares its storage ---- */
+/* ---- Ops that name a value: itself, or its storage ---- */
 
-/* What of an op names a storage. */
+/* Ways in which an op names a storage. */
 enum naming { READS = 1, WRITES = 2, TOUCHES = READS | WRITES };
 
 static inline int32_t sw_schedule_storage(const struct sw_program *p, int32_t value)
@@ -65,7 +65,7 @@ static inline int32_t sw_schedule_storage(const struct sw_program *p, int32_t va
     return p->values[value].alias >= 0 ? p->values[value].alias : value;
 }
 
-/* Whether one of the refs names that storage. */
+/* True if one of the refs names that storage. */
 static inline bool sw_schedule_names(const struct sw_value *values, const struct sw_ref *refs,
                                      uint16_t count, int32_t stored)
 {
@@ -75,16 +75,16 @@ static inline bool sw_schedule_names(const struct sw_value *values, const struct
     return false;
 }
 
-/* Any op, of the list or not. */
+/* For any op, of the list or not. */
 bool sw_schedule_touches(const struct sw_program *p, const struct sw_op *op, int32_t value);
 
-/* What an op may name so, of all storages. */
+/* Storages that an op may name in that way. */
 static inline uint64_t sw_schedule_may_name(const struct named *named, enum naming how)
 {
     return (how & READS ? named->in : 0) | (how & WRITES ? named->out : 0);
 }
 
-/* Whether op i, which may, names that storage so. */
+/* True if op i, which may name that storage, does. */
 static inline bool sw_schedule_names_at(const struct schedule *s, enum naming how, int32_t stored,
                                         int32_t i)
 {
@@ -93,8 +93,8 @@ static inline bool sw_schedule_names_at(const struct schedule *s, enum naming ho
            (how & WRITES && sw_schedule_names(s->p->values, op->out, op->n_out, stored));
 }
 
-/* The first op of the list from `from` on, before `end`, that names the value's storage so; `end`:
- * none does. The innermost loop of this pass. */
+/* The first op of the list from `from` on, before `end`, that names the value's storage in that
+ * way; `end`: none. The innermost loop of this pass. */
 static inline int32_t sw_schedule_next(const struct schedule *s, enum naming how, int32_t value,
                                        int32_t from, int32_t end)
 {
@@ -107,7 +107,7 @@ static inline int32_t sw_schedule_next(const struct schedule *s, enum naming how
     return end;
 }
 
-/* The last op before `end` that names it so; -1: none does. */
+/* The last op before `end` that names the value's storage in that way; -1: none. */
 static inline int32_t sw_schedule_last(const struct schedule *s, enum naming how, int32_t value,
                                        int32_t end)
 {
@@ -120,17 +120,17 @@ static inline int32_t sw_schedule_last(const struct schedule *s, enum naming how
     return -1;
 }
 
-/* Whether op i does. */
+/* True if op i names it in that way. */
 static inline bool sw_schedule_is(const struct schedule *s, enum naming how, int32_t value,
                                   int32_t i)
 {
     return sw_schedule_next(s, how, value, i, i + 1) == i;
 }
 
-/* Where the storages of the whole program are named, and by which op. What is scheduled later names
- * no storage in another region that it did not name before. */
+/* Finds, for each storage, the one region that names it. Scheduling never makes an op name a
+ * storage that was not named in its region before. */
 void sw_schedule_find_regions(struct schedule *s);
-/* Only these two ops of the region, and no other region, touch the value? */
+/* True if these two ops of the region, and nothing in another region, touch the value. */
 bool sw_schedule_only_between(const struct schedule *s, int32_t value, int32_t a, int32_t b);
 
 #endif

@@ -1,4 +1,4 @@
-/* A region's ops while they are moved about, and which of them name a value. */
+/* A region's ops while they are moved about, and the ops that name a value. */
 #include "core/passes/schedule_internal.h"
 
 #include <string.h>
@@ -58,10 +58,10 @@ bool sw_schedule_touches(const struct sw_program *p, const struct sw_op *op, int
            sw_schedule_names(p->values, op->out, op->n_out, stored);
 }
 
-/* Of only_in: no region, or several, name that storage; else it is the one region's number. */
+/* In only_in: no region, or several, name that storage; else the number of the one region. */
 enum { IN_NONE = -1, IN_SEVERAL = -2 };
 
-/* Returns what named_by does. */
+/* Returns a bit for each storage that the refs name, as in struct named. */
 static uint64_t note_region(struct schedule *s, const struct sw_ref *refs, uint16_t count,
                             int32_t r)
 {

@@ -1,7 +1,8 @@
 /* Gathers of parameters one layer ahead, inside a period of layers and over its end. */
 #include "core/passes/schedule_internal.h"
 
-/* True if an op with one operand gathers a parameter's instance, or makes what is gathered. */
+/* True if an op with one operand gathers a parameter's instance, or makes the operand of such a
+ * gather. */
 static bool makes_gathered(const struct sw_program *p, const struct sw_region *region, int32_t i)
 {
     const struct sw_op *op = &p->ops[i];
@@ -27,8 +28,8 @@ static bool same_move(const struct sw_program *p, const struct sw_op *a, const s
            x->dtype == y->dtype && sw_sharding_equal(&x->sharding, &y->sharding);
 }
 
-/* The value that op i of a region may write over: what a layer before in the period made likewise,
- * and none of its own layer was written over. -1: none. */
+/* The value that op i of a region may overwrite: the same value of an earlier layer in the period,
+ * if no value of op i's layer overwrites it yet. -1: none. */
 static int32_t find_buffer(const struct sw_program *p, const struct sw_region *region, int32_t i)
 {
     const struct sw_op *op = &p->ops[i];
@@ -62,7 +63,7 @@ static bool is_ahead_result(const struct list *list, struct sw_ref ref)
     return false;
 }
 
-/* True if only this op reads the value, whatever else its buffer is for. */
+/* True if only this op reads the value, whatever else shares its buffer. */
 static bool only_reader(const struct schedule *s, int32_t value, int32_t op)
 {
     for (int32_t i = 0; i < s->list.count; i++)
@@ -72,14 +73,14 @@ static bool only_reader(const struct schedule *s, int32_t value, int32_t op)
     return true;
 }
 
-/* Brings what is made ahead for the gather at `at` right before it, and so on from there: a cast
- * that stayed where it was would write over what the gather of this iteration may still read. */
+/* Moves the op that makes the operand of the gather at `at` right before it, and so on: a cast left
+ * in place would overwrite the operand that this iteration's gather may still read. */
 static void move_makers(struct list *list, int32_t at)
 {
     for (int32_t j = 0; j < at; j++)
         if (list->ops[j]->ahead && list->ops[j]->out[0].value == list->ops[at]->in[0].value) {
             sw_schedule_move(list, j, at--);
-            j = -1; /* what makes the input of this one may stand anywhere before it */
+            j = -1; /* the maker of this op's input may stand anywhere before it */
         }
 }
 
@@ -92,8 +93,8 @@ static int32_t layer_begin(const struct list *list, uint8_t position)
     return i;
 }
 
-/* Moves what is prefetched at `at`, and before it what makes its operand, to `to`, before it.
- * Returns the place behind them. */
+/* Moves the prefetched op at `at`, preceded by the maker of its operand, to before the op at `to`.
+ * Returns the position behind them. */
 static int32_t move_early(struct list *list, int32_t at, int32_t to)
 {
     for (int32_t j = to; j < at; j++)
@@ -106,8 +107,8 @@ static int32_t move_early(struct list *list, int32_t at, int32_t to)
     return to + 1;
 }
 
-/* Prefetches for all layers of a period but the first: each gather goes to the layer before, behind
- * the last use there of what it writes over. */
+/* Prefetches for all layers of a period but the first: each gather moves to the layer before,
+ * behind the last use there of the buffer it overwrites. */
 static void prefetch_inside(struct schedule *s, uint8_t first)
 {
     struct list *list = &s->list;
@@ -150,7 +151,7 @@ void sw_schedule_prefetch(struct schedule *s)
         }
     }
     prefetch_inside(s, first_position);
-    /* each chain goes behind the last use of what it makes, in the last layer of an iteration */
+    /* each chain goes behind the last use of its result, in the last layer of an iteration */
     const int32_t begin =
         s->region->period == 1
             ? 0
