@@ -20,7 +20,6 @@ CEILING = {
     "core/checkpoint": 71,
     "core/config": 136,
     "core/cost": 118,
-    "core/models": 8,
     "core/passes": 5,
     "core/plan": 24,
     "core/programs": 7,

@@ -1,7 +1,7 @@
 /* Decoders with a cache of keys and values: a chunk of every prompt (prefill, score), single tokens
- * of prompts and texts (prefill that mixes, read), or one token more of every text (decode). The
- * same ops in all of them; what differs is how long the sequence is
- * and which axes have it (core/ir/serving.h). */
+ * of prompts and running sequences (prefill that mixes, read), or one token more of every sequence
+ * (decode). All have the same ops; they differ in the sequence's length and the axes that split it
+ * (core/ir/serving.h). */
 #include "core/models/decoder.h"
 #include "core/ir/sampling.h"
 #include "core/ir/serving.h"
@@ -15,14 +15,14 @@ struct cache {
     bool ring;
 };
 
-/* Positions that layers at that position of the period keep. */
+/* Positions kept by layers at a position of the period. */
 static int64_t kept_tokens(const struct sw_program_options *o, int32_t position)
 {
     return sw_model_window(&o->model, position) > 0 ? o->serving.ring_tokens
                                                     : o->serving.max_tokens;
 }
 
-/* A value of all layers, or (position >= 0) of those at that position of the period. */
+/* A cache value for all layers, or (position >= 0) for those at that position of the period. */
 static int32_t cache_value(struct sw_builder *b, const char *name, enum sw_dtype dtype,
                            const struct sw_dim dims[3], int32_t position)
 {
@@ -51,7 +51,7 @@ static void add_cache(struct sw_decoder *d, int64_t tokens, int32_t position, st
         slots,
         positions,
         {heads, d->sizes.of[SW_SIZE_KV], o->model.head_dim, copied ? SW_SIZE_KV : SW_SIZE_FIXED}};
-    /* split as what they scale */
+    /* split as the elements they scale */
     const struct sw_dim scales[3] = {
         slots,
         positions,
@@ -67,8 +67,8 @@ static void add_cache(struct sw_decoder *d, int64_t tokens, int32_t position, st
     cache->value_scales = cache_value(b, "value scales", SW_F32, scales, position);
 }
 
-/* One for all layers, or, where they keep different numbers of positions, one for each position of
- * the period. */
+/* Adds one cache for all layers or, if layers keep different numbers of positions, one for each
+ * position of the period. */
 static void add_caches(struct sw_decoder *d, struct cache of[SW_MOST_PERIOD])
 {
     const struct sw_program_options *o = d->b->options;
@@ -102,7 +102,7 @@ static void append(struct sw_decoder *d, int32_t cache, int32_t scales, bool rin
                                       .ring = ring};
 }
 
-/* What the slots of this call's rows have. */
+/* The cache rows of this call's slots. */
 static int32_t take_rows(struct sw_decoder *d, int32_t cache, const char *name, int32_t n)
 {
     struct sw_builder *b = d->b;
@@ -117,7 +117,7 @@ static int32_t take_rows(struct sw_decoder *d, int32_t cache, const char *name, 
     return sw_build_result(b, op, kept.dtype, 3, &(struct sw_made){name, dims, n, false});
 }
 
-/* This rank's part of the softmax over the cache, or all of it. */
+/* This rank's part of the softmax over the cache, or the whole softmax. */
 static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int32_t n)
 {
     struct sw_builder *b = d->b;
@@ -181,7 +181,7 @@ static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int
 
 /* ---- Behind the layers ---- */
 
-/* Every rank has all of it: what the host goes on with. */
+/* Makes an output whole on every rank, for the host. */
 static void publish(struct sw_decoder *d, const char *name, int32_t value)
 {
     struct sw_builder *b = d->b;
@@ -197,7 +197,7 @@ static void publish(struct sw_decoder *d, const char *name, int32_t value)
     sw_builder_port(b, &b->program->outputs, name, out);
 }
 
-/* The token behind the last one of every row that is sampled. */
+/* The next token of every sampled row. */
 static void add_sampling(struct sw_decoder *d)
 {
     struct sw_builder *b = d->b;
@@ -263,7 +263,7 @@ static void add_scores(struct sw_decoder *d)
 int sw_build_cached(struct sw_builder *b, struct sw_error *err)
 {
     const struct sw_program_options *o = b->options;
-    struct sw_program_options lie = *o; /* where the weights are, whatever the program */
+    struct sw_program_options lie = *o; /* shards weights alike in every program */
     const struct sw_model *m = &o->model;
     const struct sw_dim width = {SW_L_MERGED_HEADS, m->heads * m->head_dim, 1, SW_SIZE_FIXED};
     struct cache caches[SW_MOST_PERIOD];

@@ -1,10 +1,10 @@
 /* A dense decoder as ops on logical values: pre-norm blocks with RMSNorm, rotary positions,
- * grouped-query attention and SwiGLU, tied or untied head. Llama (Touvron et al. 2023, Grattafiori
- * et al. 2024) and Mistral (Jiang et al. 2023) are this; Qwen2 (Yang et al. 2024) adds biases to q,
- * k and v, Qwen3 (Yang et al. 2025) norms to the heads of q and k, OLMo 2 (OLMo et al. 2024) has
- * norms of all of q and k, and others behind blocks instead of before them, Granite (IBM 2024)
- * multipliers; Gemma 3 (Gemma Team 2025) has norms before and behind blocks, which multiply by
- * 1 + weight, GELU, and layers of two kinds: struct sw_model says which of these a model has. */
+ * grouped-query attention and SwiGLU, tied or untied head, as in Llama (Touvron et al. 2023,
+ * Grattafiori et al. 2024) and Mistral (Jiang et al. 2023). Qwen2 (Yang et al. 2024) adds biases to
+ * q, k and v; Qwen3 (Yang et al. 2025) norms of each head of q and k; OLMo 2 (OLMo et al. 2024) has
+ * norms over all of q and k, and norms behind blocks instead of before them; Granite (IBM 2024) has
+ * multipliers; Gemma 3 (Gemma Team 2025) has norms before and behind blocks, which multiply by 1 +
+ * weight, GELU, and layers of two kinds. struct sw_model says which of these a model has. */
 #include "core/models/decoder.h"
 #include "core/base/number.h"
 #include "core/base/quantize.h"
@@ -37,8 +37,8 @@ enum width {
 };
 
 /* Declaration of a weight: a matrix [rows, columns] or a vector [columns], and the member of struct
- * sw_model without which there is none (with WITHOUT: with which), or ALWAYS; with ADAPTER the
- * target of LoRA. */
+ * sw_model that enables it (with WITHOUT: disables it), or ALWAYS; with ADAPTER, the target of
+ * LoRA. */
 enum { ALWAYS = 0, WITHOUT = 0x8000, ADAPTER = 0x4000 };
 static const struct declaration {
     struct sw_parameter is;
@@ -67,7 +67,7 @@ static const struct declaration {
      ADAPTER | SW_LORA_##TARGET},
 #include "core/models/weights.def"
 };
-/* Instead of those above in models that are fused; name NULL: there is none. */
+/* Replacements in models that are fused; name NULL: none. */
 static const struct sw_parameter fused[SW_DECODER_WEIGHTS] = {
 #define SW_FUSED(KIND, name, stored, file_order)                                                   \
     [SW_W_##KIND] = {name, stored, SW_OF_LAYER, file_order, true, true, SW_INITIAL_NORMAL,         \
@@ -83,14 +83,14 @@ static const struct sw_parameter *parameter_of(const struct sw_model *m, int32_t
     return m->fused && fused[i].name != NULL ? &fused[i] : &declarations[i].is;
 }
 
-/* The target of an adapter's matrix; -1: of a model's own. */
+/* Target of an adapter's matrix; -1: a matrix of the model. */
 static int32_t target_of(int32_t i)
 {
     const uint16_t wanted = declarations[i].wanted;
     return (wanted & ADAPTER) != 0 ? wanted & ~ADAPTER : -1;
 }
 
-/* True if the model has that parameter of its own; adapters are none. */
+/* True if the model itself has that parameter; adapters do not count. */
 static bool has(const struct sw_model *m, int32_t i)
 {
     const uint16_t wanted = declarations[i].wanted;
@@ -100,7 +100,8 @@ static bool has(const struct sw_model *m, int32_t i)
     return wanted == ALWAYS || set == ((wanted & WITHOUT) == 0);
 }
 
-/* A parameter's name, or that of a module around it: what ends at one of its dots. */
+/* True if a pattern matches a parameter's name, or that of a module around it: the part before one
+ * of its dots. */
 static bool matches(const char *pattern, uint8_t part, const char *stored)
 {
     char name[SW_PATTERN_BYTES];
@@ -113,8 +114,7 @@ static bool matches(const char *pattern, uint8_t part, const char *stored)
     return false;
 }
 
-/* True if one of the patterns, which stand with commas between them, names that parameter; NULL:
- * none does. */
+/* True if one of the comma-separated patterns names that parameter; NULL: false. */
 static bool is_named(const struct sw_model *model, const struct sw_parameter *is,
                      const char *patterns)
 {
@@ -149,9 +149,9 @@ static bool is_trained(const struct sw_program_options *o, int32_t i)
            !is_named(&o->model, parameter_of(&o->model, i), o->freeze);
 }
 
-/* The list of longrope is that of the longest sequence that the program can meet, as in vLLM:
- * a cache whose keys were rotated by one list cannot be read with the other. How long the cache is,
- * which the mesh has a say in, does not matter. */
+/* Chooses longrope's list for the longest sequence of the program, as vLLM does: keys rotated with
+ * one list cannot be read with the other. The cache's length, which depends on the mesh, does not
+ * matter. */
 static void choose_divisors(struct sw_builder *b)
 {
     const struct sw_program_options *o = b->options;
@@ -176,9 +176,9 @@ void sw_decoder_begin(struct sw_builder *b, struct sw_decoder *d)
     d->residual[2] = (struct sw_dim){SW_L_ACT_EMBED, m->hidden_size, 1, SW_SIZE_FIXED};
 }
 
-/* Whether products take that matrix, which is stored so, as a copy that lasts: of what is trained,
- * in fewer bits. A wider one would have numbers that a checkpoint has not. A table that is no head
- * is looked up, row by row. */
+/* True if products read a lasting bf16 copy of that matrix, which is trained and stored in fp32. A
+ * copy wider than its parameter would have numbers that checkpoints lack. An embedding that is not
+ * the head needs none: its rows are rounded as they are looked up. */
 static bool keeps_copy(const struct sw_builder *b, int32_t i, enum sw_dtype stored)
 {
     const struct sw_program_options *o = b->options;
@@ -187,13 +187,13 @@ static bool keeps_copy(const struct sw_builder *b, int32_t i, enum sw_dtype stor
            sw_placement_differs(o) == 0 && (i != SW_W_EMBEDDING || o->model.tied);
 }
 
-/* The rank of the adapter that a matrix is of; 0: it is of no adapter, or there is none. */
+/* Rank of the adapter that a matrix belongs to; 0: none. */
 static int32_t rank_of(const struct sw_program_options *o, int32_t i)
 {
     return target_of(i) >= 0 ? o->lora.rank[target_of(i)] : 0;
 }
 
-/* The model under an adapter is read from its own files, and no checkpoint has it. */
+/* Reads the model under an adapter from its own files; checkpoints leave it out. */
 static void rest_on_base(struct sw_builder *b, int32_t i, int32_t value)
 {
     if (!sw_lora_is_set(&b->options->lora) || target_of(i) >= 0)
@@ -202,7 +202,7 @@ static void rest_on_base(struct sw_builder *b, int32_t i, int32_t value)
     b->program->values[value].origin = SW_ORIGIN_BASE;
 }
 
-/* True if logits are made with that matrix and those of layers have 4 bits. */
+/* True if that matrix makes logits and the layers' matrices have 4 bits. */
 static bool is_in_8_bits(const struct sw_model *m, int32_t i, enum sw_dtype of_layers)
 {
     return of_layers == SW_I4 && i == (m->tied ? SW_W_EMBEDDING : SW_W_HEAD);
@@ -294,7 +294,7 @@ double sw_decoder_score_scale(const struct sw_model *m)
                                                           : (double)m->head_dim);
 }
 
-/* w -1: x as it is. */
+/* Norm of x; w -1: x unchanged. */
 static int32_t build_norm(struct sw_builder *b, struct sw_ref x, int32_t w, struct sw_made made)
 {
     if (w < 0)
@@ -307,7 +307,7 @@ static int32_t build_norm(struct sw_builder *b, struct sw_ref x, int32_t w, stru
     return sw_build_result(b, op, b->options->compute, 3, &made);
 }
 
-/* Each head by itself; w -1: x as it is. */
+/* Norm of each head; w -1: x unchanged. */
 static int32_t build_head_norm(struct sw_builder *b, int32_t x, int32_t w, struct sw_made made)
 {
     if (w < 0)
@@ -319,8 +319,8 @@ static int32_t build_head_norm(struct sw_builder *b, int32_t x, int32_t w, struc
     return sw_build_result(b, op, b->options->compute, 3, &made);
 }
 
-/* All heads together, whose parts lie on the ranks of tp: a sum of squares that is added up over
- * these, never a gathered row; w -1: x as it is. sums: the name of that sum. */
+/* Norm over all heads, which tp splits: their sums of squares are reduced over tp instead of
+ * gathering rows; w -1: x unchanged. sums: name of the sum. */
 static int32_t build_whole_norm(struct sw_builder *b, int32_t x, int32_t w, const char *sums,
                                 struct sw_made made)
 {
@@ -336,7 +336,7 @@ static int32_t build_whole_norm(struct sw_builder *b, int32_t x, int32_t w, cons
     return sw_build_result(b, op, b->options->compute, 3, &made);
 }
 
-/* into = x + what a block made of it, with a norm (-1: none) and a multiplier behind the block. */
+/* into = x + the block's output, after a norm (-1: none) and a multiplier. */
 static void add_block(struct sw_decoder *d, struct sw_ref x, int32_t block, int32_t norm,
                       struct sw_ref into)
 {
@@ -349,10 +349,11 @@ static void add_block(struct sw_decoder *d, struct sw_ref x, int32_t block, int3
     sw_build_add_into(b, x, block, into);
 }
 
-/* Names of what an adapter makes in a layer, by target: (x A), scaled. */
+/* Names of an adapter's values in a layer, by target: (x A), scaled. */
 static const char *const low[SW_LORA_TARGETS] = {"qa", "ka", "va", "oa", "ga", "ua", "da"};
 
-/* y + scale (x A) B. The product of low rank lies along the sequence as x W does, and is whole. */
+/* y + scale (x A) B. The low-rank product is split along the sequence as x W is, and its rank is
+ * whole. */
 static int32_t build_adapter(struct sw_decoder *d, enum sw_lora_target target, int32_t x, int32_t y,
                              struct sw_made made)
 {
@@ -376,7 +377,7 @@ static int32_t build_adapter(struct sw_decoder *d, enum sw_lora_target target, i
     return sw_build_result(b, op, b->options->compute, 3, &made);
 }
 
-/* A projection of the layer: with its bias, and its adapter. */
+/* A projection of the layer, with its bias and its adapter. */
 static int32_t project(struct sw_decoder *d, enum sw_lora_target target, int32_t x,
                        struct sw_made made)
 {
@@ -389,14 +390,14 @@ static int32_t project(struct sw_decoder *d, enum sw_lora_target target, int32_t
     const int32_t weight = d->w[of[target].weight];
     const bool adapted = d->w[SW_W_Q_A + 2 * target] >= 0;
     struct sw_made plain = made;
-    plain.listed = made.listed && !adapted; /* backward needs the sum alone */
+    plain.listed = made.listed && !adapted; /* backward needs only the sum */
     const int32_t y =
         sw_build_linear(d->b, sw_parameter_is_turned(d->b->program->values[weight].parameter), x,
                         weight, d->w[of[target].bias], plain);
     return adapted ? build_adapter(d, target, x, y, made) : y;
 }
 
-/* One layer of the open region. */
+/* Adds one layer to the open region. */
 static void add_layer(struct sw_decoder *d)
 {
     struct sw_builder *b = d->b;
@@ -459,7 +460,8 @@ static void add_layers(struct sw_decoder *d, const char *name, enum sw_layer_par
     b->region = -1;
 }
 
-/* 0: none. The root of the width has the type of the embeddings, as transformers rounds it. */
+/* Factor of embeddings; 0: none. The root of the width is rounded to the embeddings' type, as in
+ * transformers. */
 static double embedding_factor(const struct sw_program_options *o)
 {
     const double root = sqrt((double)o->model.hidden_size);

@@ -1,4 +1,4 @@
-/* Which parameters a model has, by the names that files give them. Pure functions. */
+/* Parameters of a model by their names in files. Pure functions. */
 #ifndef SW_MODELS_PARAMETERS_H
 #define SW_MODELS_PARAMETERS_H
 
@@ -6,10 +6,9 @@
 
 #include <stdint.h>
 
-/* Number of the model's parameters (weights.def, those of a layer once) that patterns name, with
- * commas between them; NULL: of all. A pattern is Hugging Face's name of a parameter or of a module
- * that has some, of a layer with '*' for its number ("model.layers.*.mlp"), as fnmatch() reads
- * it. */
+/* Number of the model's parameters (weights.def, a layer's counted once) that patterns name,
+ * separated by commas; NULL: all. A pattern is Hugging Face's name of a parameter or module, with
+ * '*' for a layer's number ("model.layers.*.mlp"), as for fnmatch(). */
 int32_t sw_parameters_count(const struct sw_model *model, const char *patterns);
 
 #endif

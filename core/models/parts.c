@@ -46,11 +46,11 @@ void sw_build_copy(struct sw_builder *b, int32_t parameter)
         sw_builder_value_like(b, parameter, "copy of ", b->options->compute, of.stack);
     b->program->values[value].role = SW_ROLE_PARAMETER;
     b->program->values[value].parameter = of.parameter;
-    b->program->values[value].initial = SW_INITIAL_ZEROS; /* until the parameter is there */
+    b->program->values[value].initial = SW_INITIAL_ZEROS; /* until the parameter is read */
     b->program->values[value].frozen = b->program->values[value].copy = true;
 }
 
-/* The copy of a parameter; -1: none is kept. */
+/* Copy of a parameter; -1: none. */
 static int32_t copy_of(const struct sw_builder *b, int32_t parameter)
 {
     const struct sw_program *p = b->program;
@@ -85,7 +85,7 @@ static bool is_gathered(const struct sw_builder *b, int32_t parameter)
     return parameter + 1 < p->value_count && p->values[parameter + 1].gathered;
 }
 
-/* True if an op before has made the value; one of a layer, in this layer. */
+/* True if an earlier op has made the value; for a layer's value, in this layer. */
 static bool is_made(const struct sw_builder *b, int32_t value)
 {
     const struct sw_program *p = b->program;
@@ -97,7 +97,8 @@ static bool is_made(const struct sw_builder *b, int32_t value)
     return made;
 }
 
-/* Gathers a parameter's weights, the value behind it, where no op before has. Returns that. */
+/* Gathers a parameter's weights, the value behind it, unless an earlier op has. Returns that
+ * value. */
 static int32_t gather(struct sw_builder *b, int32_t parameter)
 {
     const int32_t gathered = parameter + 1;
@@ -177,7 +178,7 @@ int32_t sw_build_weight(struct sw_builder *b, int32_t parameter)
     return value;
 }
 
-/* Where rows of the vocabulary are used. */
+/* Gathers rows of the vocabulary for use. */
 static int32_t bring_rows(struct sw_builder *b, int32_t lies)
 {
     const struct sw_value is = b->program->values[lies];

@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-/* Inputs with the segments of queries and of keys; tokens of different ones do not see each other.
- */
+/* Inputs with the segments of queries and of keys; tokens see their own segment only. */
 static const char *const segments[] = {"segments", "key segments"};
 
 static int32_t attend(struct sw_decoder *d, int32_t q, int32_t k, int32_t v, int32_t n)
