@@ -25,7 +25,6 @@ CEILING = {
     "core/programs": 7,
     "core/run": 53,
     "core/schema": 42,
-    "core/sharding": 10,
     "planner": 3,
     "planner/breakdown": 24,
     "planner/check": 8,

@@ -65,7 +65,7 @@ int32_t sw_axes_member(const struct sw_mesh *mesh, struct sw_axes axes, int32_t 
     return sw_mesh_rank(mesh, coordinate);
 }
 
-/* Names joined by commas; truncated, never overrun, when the buffer is too small. */
+/* Joins names by commas; truncated, never overrun, if the buffer is too small. */
 static char *join_names(const uint8_t *axis, int count, char *buffer, size_t buffer_bytes)
 {
     if (buffer_bytes == 0)

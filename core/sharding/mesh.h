@@ -21,25 +21,26 @@ typedef uint8_t sw_axis_set;
 struct sw_mesh {
     int32_t size[SW_AXIS_COUNT];  /* every size >= 1 */
     uint8_t order[SW_AXIS_COUNT]; /* a permutation of the axes, outermost first */
-    /* Neighbouring ranks, so many each time, that the job asks its scheduler to keep in one domain
-     * of the cluster's links; 0: it asks for nothing. */
+    /* Number of neighbouring ranks that the job asks its scheduler to keep in one domain of the
+     * cluster's links; 0: no request. */
     int32_t domain;
 };
 
-/* An ordered list of distinct axes, major to minor: the block index of coordinate c is
- * (c[axis[0]] * size[axis[1]] + c[axis[1]]) * ... A group of ranks, or how one dimension is split.
- */
+/* An ordered list of distinct axes, major to minor: the block index of coordinate c is (c[axis[0]]
+ * * size[axis[1]] + c[axis[1]]) * ... Describes a group of ranks, or the split of one dimension. */
 struct sw_axes {
     uint8_t count;
     uint8_t axis[SW_AXIS_COUNT];
 };
 
-/* What the run file's mesh_dim asks for, before the number of accelerators is known. */
+/* mesh_dim of a run file, before the number of accelerators is known. */
 struct sw_mesh_request {
-    bool is_auto;                 /* mesh_dim: auto; nothing else is set */
-    bool keep_order;              /* '!' prefix or named form: axis order as written is kept */
-    int32_t size[SW_AXIS_COUNT];  /* -1: whatever is left */
-    uint8_t order[SW_AXIS_COUNT]; /* as written, outermost first; dp,fsdp,tp,sp when positional */
+    bool is_auto;                 /* true for mesh_dim: auto; the other members are unset */
+    bool keep_order;              /* true for a '!' prefix or the named form: axes keep the
+                                     written order */
+    int32_t size[SW_AXIS_COUNT];  /* -1: the rest of the accelerators */
+    uint8_t order[SW_AXIS_COUNT]; /* written order, outermost first; dp,fsdp,tp,sp when
+                                     positional */
 };
 
 const char *sw_axis_name(enum sw_axis axis); /* "dp", "fsdp", "tp", "sp" */
@@ -88,7 +89,7 @@ static inline bool sw_axes_equal(struct sw_axes a, struct sw_axes b)
     return true;
 }
 
-/* Axes of size 1 split nothing: the same list without them. */
+/* The same list without axes of size 1, which split nothing. */
 static inline struct sw_axes sw_axes_effective(const struct sw_mesh *mesh, struct sw_axes axes)
 {
     struct sw_axes effective = {0, {0}};
@@ -109,14 +110,14 @@ char *sw_axes_format(struct sw_axes axes, char *buffer, size_t buffer_bytes);
 
 /* Parses LWM's forms: "auto", "1,64,4,1" (dp,fsdp,tp,sp), one -1, '!' prefix (keep the written
  * order), "sp:2,tp:8,fsdp:-1,dp:1" (axes by name, each at most once, in any order = outermost
- * first; what is not named has size 1). Errors (SW_BAD_INPUT): wrong count, unknown axis, repeated
- * axis, size 0 or < -1, more than one -1, garbage, overflow. */
+ * first; others have size 1). Errors (SW_BAD_INPUT): wrong count, unknown axis, repeated axis, size
+ * 0 or < -1, more than one -1, garbage, overflow. */
 int sw_mesh_request_parse(const char *text, struct sw_mesh_request *out, struct sw_error *err);
 /* Resolves the -1 against the number of accelerators. Not for is_auto. Errors (SW_UNMET): product
  * does not equal `accelerators`, with both numbers in the message. */
 int sw_mesh_request_resolve(const struct sw_mesh_request *request, int32_t accelerators,
                             struct sw_mesh *out, struct sw_error *err);
-/* Whether the mesh has the sizes asked for (true for auto). */
+/* True if the mesh has the requested sizes (always for auto). */
 bool sw_mesh_request_admits(const struct sw_mesh_request *request, const struct sw_mesh *mesh);
 /* "1,64,4,1" and "dp,fsdp,sp,tp"; both return buffer. */
 char *sw_mesh_format(const struct sw_mesh *mesh, char *buffer, size_t buffer_bytes);

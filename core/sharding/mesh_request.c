@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_QUOTED = 80 }; /* of the user's text in a message */
+enum { MAX_QUOTED = 80 }; /* most characters of the user's text in a message */
 
 /* One stretch of the text, without the blanks around it. */
 struct token {
@@ -14,7 +14,7 @@ struct token {
     size_t length;
 };
 
-/* How much of it a message shows. */
+/* Number of its characters that a message shows. */
 static int shown(struct token token)
 {
     return token.length > MAX_QUOTED ? MAX_QUOTED : (int)token.length;
@@ -41,7 +41,7 @@ static bool token_is(struct token token, const char *word)
     return token.length == strlen(word) && memcmp(token.at, word, token.length) == 0;
 }
 
-/* 0, or -1 when the token names no axis. */
+/* 0, or -1 if the token names no axis. */
 static int find_axis(struct token token, uint8_t *axis)
 {
     for (uint8_t a = 0; a < SW_AXIS_COUNT; a++) {
@@ -87,7 +87,7 @@ static int parse_size(const char *text, struct token token, int32_t *size, struc
     return 0;
 }
 
-/* The axis that an item sets; *item becomes what follows its colon. */
+/* The axis that an item sets; *item becomes the text after its colon. */
 static int parse_axis(const char *text, bool named, int index, sw_axis_set seen, struct token *item,
                       uint8_t *axis, struct sw_error *err)
 {
@@ -189,7 +189,7 @@ static int parse(const char *text, struct sw_mesh_request *out, struct sw_error 
         seen |= (sw_axis_set)(1u << axis);
         list += length + 1;
     }
-    /* axes without a name have size 1; where they stand means nothing */
+    /* axes without a name have size 1, so their order has no effect */
     for (uint8_t axis = 0, at = 0; axis < SW_AXIS_COUNT; axis++)
         if ((seen >> axis & 1u) == 0) {
             request.order[at++] = axis;
@@ -206,7 +206,7 @@ int sw_mesh_request_parse(const char *text, struct sw_mesh_request *out, struct 
     struct sw_error why = {0};
     if (parse(text, out, &why) == 0)
         return 0;
-    /* the text may hold what steers a terminal */
+    /* the text may contain control characters of a terminal */
     for (char *p = why.message; *p != '\0'; p++)
         if ((unsigned char)*p < 0x20 || (unsigned char)*p > 0x7e)
             *p = '?';

@@ -9,15 +9,15 @@ static struct sw_axes sub_axes(struct sw_axes list, int first, int count)
     return part;
 }
 
-/* What has to happen to one dimension when nothing but its end changes. */
+/* Changes of one dimension if only the end of its axes changes. */
 struct change {
-    struct sw_axes slice;   /* gained, held whole by every rank so far */
-    struct sw_axes scatter; /* gained after those, partial so far */
+    struct sw_axes slice;   /* gained, of axes that every rank holds whole */
+    struct sw_axes scatter; /* gained after those, of partial axes */
     struct sw_axes gather;  /* lost */
 };
 
-/* -1 when the dimension must both lose and gain axes, or slice what it just scattered: those orders
- * are for the search. */
+/* -1 if the dimension must both lose and gain axes, or slice after it scattered: such orders are
+ * left to the search. */
 static int find_change(struct sw_axes from, struct sw_axes to, sw_axis_set reduced,
                        struct change *change)
 {
@@ -75,9 +75,9 @@ static void add_grouped(const struct sw_mesh *mesh, enum sw_collective kind,
     }
 }
 
-/* Every dimension only gains or only loses axes at its end, and no axis moves between dimensions.
- * Then nothing beats: slice, reduce_scatter, all_reduce what is left, gather; each works on as
- * little as it can. Returns the number of steps, or -1 when this is not such a case. */
+/* For dimensions that only gain or only lose axes at their ends, and axes that stay in their
+ * dimension. No plan is cheaper than: slice, reduce_scatter, all_reduce the rest, gather; each
+ * works on as little as it can. Returns the number of steps, or -1 if this is not such a case. */
 static int plan_monotone(const struct sw_reshard_problem *problem, struct sw_reshard_step *steps)
 {
     struct change change[SW_MAX_DIMS];
@@ -138,7 +138,7 @@ static int plan_exchange(const struct sw_reshard_problem *problem, struct sw_res
     return 1;
 }
 
-/* An axis may appear once; returns -1 when it does not. */
+/* An axis may appear once; returns -1 if it appears twice. */
 static int check_axes(const struct sw_sharding *sharding, const char *which, struct sw_error *err)
 {
     unsigned seen = sharding->partial;

@@ -1,5 +1,5 @@
-/* Shared by reshard.c (the plans that are known to be cheapest), reshard_search.c (everything else)
- * and reshard_step.c (what one step does). */
+/* Shared by reshard.c (plans known to be cheapest), reshard_search.c (all other cases) and
+ * reshard_step.c (the effect of one step). */
 #ifndef SW_RESHARD_INTERNAL_H
 #define SW_RESHARD_INTERNAL_H
 
@@ -13,7 +13,7 @@ struct sw_reshard_problem {
     struct sw_sharding from, to;
 };
 
-/* The sharding that a step of this kind leaves behind. step->after is not read. */
+/* The sharding after a step of this kind. step->after is not read. */
 struct sw_sharding sw_reshard_apply(const struct sw_sharding *before,
                                     const struct sw_reshard_step *step);
 
@@ -22,8 +22,8 @@ struct sw_sharding sw_reshard_apply(const struct sw_sharding *before,
 double sw_reshard_step_cost(const struct sw_mesh *mesh, const struct sw_sharding *before,
                             const struct sw_reshard_step *step);
 
-/* Uniform-cost search over all shardings that the moves reach, among which there is always a plan.
- * -1: our own mistake, more states than were counted or none left. */
+/* Uniform-cost search over all shardings that the moves reach; a plan always exists. -1: our own
+ * mistake, more states than were counted or none left. */
 int sw_reshard_search(const struct sw_reshard_problem *problem,
                       struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS]);
 

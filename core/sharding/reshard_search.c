@@ -1,11 +1,10 @@
-/* Uniform-cost search for the reshards that are not a plain chain of gains and losses.
+/* Uniform-cost search for reshards that are not a plain chain of gains and losses.
  *
- * A state says for each axis where it is: in a dimension at a position, partial, or nowhere. With
- * four axes and four dimensions there are at most 2424 states. Moves are the five collectives with
- * two restrictions that lose nothing an expert would write: a slice only makes a dimension a prefix
- * of what is wanted there (nothing is sliced just to be gathered later), and reduce_scatter appends
- * its axes in the order that is wanted of them. Reducing, gathering and slicing everything is
- * always among the plans, so one is found. */
+ * A state has for each axis its dimension and position, partial, or none. With four axes and four
+ * dimensions there are at most 2424 states. Moves are the five collectives with two restrictions
+ * that keep every sensible plan: a slice only makes a dimension a prefix of its target (nothing is
+ * sliced just to be gathered later), and reduce_scatter appends its axes in the target's order.
+ * Reducing, gathering and slicing everything is always among the plans, so one is found. */
 #include "core/sharding/reshard_internal.h"
 
 #include <string.h>
@@ -19,8 +18,9 @@ enum {
 
 struct node {
     struct sw_sharding sharding;
-    struct sw_reshard_step step; /* that led here; its `after` is left empty: it is `sharding` */
-    double cost;                 /* received so far */
+    struct sw_reshard_step step; /* step that led here; its `after` is left empty: it is
+                                    `sharding` */
+    double cost;                 /* elements received so far */
     double through; /* sum of the inputs of the collectives so far: the last tie-break */
     uint32_t code;
     int16_t parent; /* -1 at the start */
@@ -34,7 +34,7 @@ struct search {
     uint8_t wanted_order[SW_AXIS_COUNT]; /* all axes by (dimension, position) in `to`, the others
                                             last */
     int nodes, heap_size;
-    bool full; /* a state had no place: what is found may not be the cheapest */
+    bool full; /* true if a state had no room: the plan may not be the cheapest */
     int16_t heap[MAX_NODES];
     uint16_t table[TABLE_SIZE]; /* open addressing: node index + 1, 0 empty */
     struct node node[MAX_NODES];
@@ -99,7 +99,7 @@ static int16_t heap_pop(struct search *s)
     return top;
 }
 
-/* The table's entry for that state: its node index + 1, or the empty place where it belongs. */
+/* The table's entry for that state: its node index + 1, or the empty entry for it. */
 static uint16_t *find_entry(struct search *s, uint32_t code)
 {
     uint32_t at = code * 2654435769u >> 20;
@@ -123,7 +123,7 @@ static double local_elems(const struct sw_mesh *mesh, const struct sw_partition_
     return elems;
 }
 
-/* Reaches a state from node `parent` by this step, if that is possible and the best way so far. */
+/* Reaches a state from node `parent` by this step, if possible and cheaper than before. */
 static void try_step(struct search *s, int16_t parent, const struct sw_reshard_step *step)
 {
     const struct node *before = &s->node[parent];
@@ -265,7 +265,7 @@ static int write_plan(const struct search *s, int16_t index,
 int sw_reshard_search(const struct sw_reshard_problem *problem,
                       struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS])
 {
-    struct search s; /* about 250 KB; only what is used of it is written */
+    struct search s; /* about 250 KB; only used parts are written */
     s.problem = problem;
     s.reduced = problem->from.partial & (sw_axis_set)~problem->to.partial;
     s.nodes = s.heap_size = 1;

@@ -1,4 +1,4 @@
-/* What one collective does to a sharding, and what it costs. */
+/* Effect of one collective on a sharding, and its cost. */
 #include "core/sharding/reshard.h"
 #include "core/sharding/reshard_internal.h"
 

@@ -1,5 +1,5 @@
-/* Which global token position a rank's i-th token is: the contiguous and zigzag layouts of the
- * sequence over the ranks of a ring. Tokens, labels and positions are permuted once, at load. */
+/* Layouts of the sequence over the ranks of a ring, contiguous and zigzag: the global position of
+ * each local token. Tokens, labels and positions are permuted once, at load. */
 #ifndef SW_SEQUENCE_H
 #define SW_SEQUENCE_H
 

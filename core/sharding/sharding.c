@@ -63,8 +63,8 @@ void sw_shard_offset(const struct sw_mesh *mesh, const struct sw_partition_spec 
     }
 }
 
-/* Between one rank's shard and the global array, in runs of the last dimension. Padding of the
- * shard has no place there. */
+/* Copies between one rank's shard and the global array, in runs of the last dimension. Padding of
+ * the shard is left out. */
 static void copy_shard(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
                        const int64_t *size, const int64_t *padded, size_t element_bytes,
                        int32_t rank, char *shard, char *global, bool put)

@@ -1,4 +1,4 @@
-/* PartitionSpec, partial, sharding: which part of a tensor each rank holds. Pure values. */
+/* PartitionSpec, partial, sharding: the part of a tensor that each rank holds. Pure values. */
 #ifndef SW_SHARDING_H
 #define SW_SHARDING_H
 
@@ -14,8 +14,8 @@ struct sw_partition_spec {
     struct sw_axes dim[SW_MAX_DIMS];
 };
 
-/* With the mesh kept apart: spec + the axes over which the value is still an unreduced sum.
- * An axis appears at most once in spec and partial together. */
+/* A PartitionSpec and the axes over which the value is still an unreduced sum; the mesh is kept
+ * apart. An axis appears at most once in spec and partial together. */
 struct sw_sharding {
     struct sw_partition_spec spec;
     sw_axis_set partial;
@@ -35,7 +35,7 @@ static inline bool sw_spec_equal(const struct sw_partition_spec *a,
 
 static inline bool sw_sharding_equal(const struct sw_sharding *a, const struct sw_sharding *b)
 {
-    /* byte for byte mostly, what is behind the ends as well */
+    /* mostly equal byte for byte, unused entries included */
     return memcmp(a, b, sizeof *a) == 0 ||
            (a->partial == b->partial && sw_spec_equal(&a->spec, &b->spec));
 }
@@ -46,40 +46,41 @@ sw_axis_set sw_spec_axes(const struct sw_partition_spec *spec);
  * shardings. */
 struct sw_sharding sw_sharding_normalize(const struct sw_mesh *mesh, struct sw_sharding sharding);
 
-/* Shape of every rank's shard. Errors (SW_UNMET): names the dimension index and the axes when
- * global[d] is not divisible by unit[d] times the axes' sizes. unit may be NULL (all 1): the
- * smallest number of elements that may not be separated (head_dim of a heads dimension). */
+/* Shape of every rank's shard. unit: elements of each dimension that may not be separated (head_dim
+ * of a heads dimension); NULL: all 1. Errors (SW_UNMET): global[d] is not divisible by unit[d]
+ * times the axes' sizes; names the dimension index and the axes. */
 int sw_local_shape(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
                    const int64_t *global, const int64_t *unit, int64_t *local,
                    struct sw_error *err);
-/* A dimension that is split unevenly is stored longer than it is: rounded up to whole shards of
- * `ways` (>= 1), so that every rank has as many elements, and sharding and collectives work on that
- * length. What is behind `size` is padding: zero where it is state, never read by an op that knows
- * its size. Sizes that divide stay as they are. */
+/* Stored length of a dimension that is split unevenly: rounded up to whole shards of `ways` (>= 1),
+ * so that every rank has as many elements, and sharding and collectives work on that length.
+ * Elements behind `size` are padding: zero in the state, never read by an op that knows its size.
+ * Sizes that divide stay unchanged. */
 static inline int64_t sw_padded_size(int64_t size, int64_t ways)
 {
     return (size + ways - 1) / ways * ways;
 }
 
-/* How many of a shard's `local` elements from global offset `start` on are no padding; 0 where all
- * are. */
+/* Number of a shard's `local` elements, from global offset `start` on, that are not padding; 0: all
+ * are padding. */
 static inline int64_t sw_shard_owned(int64_t size, int64_t start, int64_t local)
 {
     const int64_t left = size - start;
     return left < 0 ? 0 : left < local ? left : local;
 }
 
-/* Global offset of the first element of rank's shard, per dimension; sizes must divide (of what is
- * split unevenly: the padded ones). */
+/* Global offset of the first element of rank's shard, per dimension; sizes, padded if split
+ * unevenly, must divide. */
 void sw_shard_offset(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
                      const int64_t *global, int32_t rank, int64_t *offset);
 
-/* device_put: copies rank's shard of a dense row-major global array (element_bytes each) of that
- * size into shard, whose padding becomes zero. padded: what is split; NULL: the size itself. */
+/* device_put: copies rank's shard out of a dense row-major global array (element_bytes each) of
+ * that size; padding of the shard becomes zero. padded: sizes that are split; NULL: the size
+ * itself. */
 void sw_device_put(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
                    const int64_t *size, const int64_t *padded, size_t element_bytes, int32_t rank,
                    const void *global_data, void *shard);
-/* gather: the inverse, writes rank's shard, without its padding, into its place of the global
+/* gather: the inverse; writes rank's shard, without its padding, to its position in the global
  * array. */
 void sw_gather(const struct sw_mesh *mesh, const struct sw_partition_spec *spec,
                const int64_t *size, const int64_t *padded, size_t element_bytes, int32_t rank,
