@@ -24,7 +24,7 @@ CEILING = {
     "core/plan": 24,
     "core/programs": 7,
     "core/run": 53,
-    "core/schema": 42,
+    "core/schema": 2,
     "planner": 3,
     "planner/breakdown": 24,
     "planner/check": 8,

@@ -1,4 +1,4 @@
-/* One arena per description, and the texts that live in it. */
+/* The arena of a description, and the texts in it. */
 #include "core/base/number.h"
 #include "core/base/text.h"
 #include "core/schema/internal.h"
@@ -69,7 +69,7 @@ const char *sw_config_format(struct sw_config *c, const char *format, ...)
     return text != NULL ? text : "";
 }
 
-/* Escapes what nobody sees and what steers a terminal: "\x1b", "\u202e". */
+/* Escapes invisible characters and those that control a terminal: "\x1b", "\u202e". */
 static const char *escape(struct sw_config *c, const char *text, size_t max_characters)
 {
     char *shown = sw_config_alloc(c, strlen(text) * 6 + 8);
@@ -94,13 +94,13 @@ static const char *escape(struct sw_config *c, const char *text, size_t max_char
         }
     }
     if (*p != 0)
-        memcpy(shown + used, "...", 3); /* the buffer is zeroed, and what was cut left room */
+        memcpy(shown + used, "...", 3); /* the buffer is zeroed, and the cut left room */
     return shown;
 }
 
 const char *sw_config_shown(struct sw_config *c, const char *text)
 {
-    /* A huge text costs no more than what is shown of it. */
+    /* A huge text costs no more than its shown part. */
     size_t length = strnlen(text, SHOWN_CHARACTERS * 4 + 4);
     return escape(c, text[length] == 0 ? text : sw_config_copy(c, text, length), SHOWN_CHARACTERS);
 }

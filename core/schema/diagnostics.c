@@ -83,7 +83,7 @@ static int compare(const void *left, const void *right)
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-/* Bytes of the line break at p as libyaml sees it (CR LF, CR, LF, NEL, LS, PS); 0: none. */
+/* Bytes of the line break at p by libyaml's rules (CR LF, CR, LF, NEL, LS, PS); 0: none. */
 static size_t line_break(const char *p, const char *end)
 {
     const unsigned char *u = (const unsigned char *)p;
@@ -98,7 +98,7 @@ static size_t line_break(const char *p, const char *end)
     return 0;
 }
 
-/* The text of a line, safe for a terminal; every character keeps one column, so that carets stand
+/* The text of a line, safe for a terminal; every character keeps one column, so that the caret is
  * right. */
 static const char *source_line(struct sw_config *c, const struct source *source, int32_t line)
 {

@@ -1,4 +1,4 @@
-/* Files and texts into trees of nodes that know their place. The only user of libyaml. */
+/* Parses files and texts into trees of nodes with their positions. The only user of libyaml. */
 #include "core/base/file.h"
 #include "core/schema/internal.h"
 
@@ -107,7 +107,8 @@ static struct node *new_node(struct parse *p, enum node_kind kind, yaml_mark_t m
 static void fail(struct parse *p, yaml_mark_t mark, const char *message, const char *help)
 {
     int32_t line = clamp(mark.line), column = clamp(mark.column);
-    if (p->source->is_override && line > 1) { /* the end of a --set text is no second line */
+    if (p->source->is_override && line > 1) { /* a --set text has no second line: point at its
+                                                 end */
         line = 1;
         column = clamp(p->source->bytes);
     }
@@ -125,7 +126,7 @@ static void syntax_error(struct parse *p)
         return;
     }
     if (p->yaml.context != NULL && strstr(p->yaml.context, "simple key") != NULL &&
-        strstr(problem, "expected ':'") != NULL) { /* seen only in the next line */
+        strstr(problem, "expected ':'") != NULL) { /* noticed only in the next line */
         fail(p, p->yaml.context_mark, "not valid YAML: no 'key: value'",
              "write a space behind the colon, as in 'sequence_length: 4096'");
         return;
@@ -175,10 +176,10 @@ static bool next_event(struct parse *p, yaml_event_t *event)
 
 static struct node *parse_value(struct parse *p, const yaml_event_t *event, int32_t depth);
 
-/* value: what follows the tag; NULL: a list or a mapping. A string may just begin as a tag does. */
+/* value: text after the tag; NULL: a list or a mapping. A string may look like a tag. */
 static void refuse_tag(struct parse *p, struct node *node, const char *tag, const char *value)
 {
-    static const char yaml[] = "tag:yaml.org,2002:"; /* what libyaml makes of '!!' */
+    static const char yaml[] = "tag:yaml.org,2002:"; /* prefix that libyaml makes of '!!' */
     const bool is_yaml = strncmp(tag, yaml, sizeof yaml - 1) == 0;
     const char *written = is_yaml ? sw_config_format(p->c, "!!%s", tag + sizeof yaml - 1)
                                   : sw_config_copy(p->c, tag, strlen(tag));
@@ -267,7 +268,7 @@ void sw_node_check_duplicates(struct sw_config *c, struct node *map)
         sorted[i]->kind = NODE_BROKEN;
     }
     free(sorted);
-    /* sw_node_find meets the first one; the others stay in the list as broken entries. */
+    /* sw_node_find returns the first one; the others stay in the list as broken entries. */
 }
 
 static struct node *parse_key(struct parse *p, const yaml_event_t *event)
@@ -402,7 +403,8 @@ static size_t character_length(const unsigned char *p, size_t left, const char *
     return length;
 }
 
-/* libyaml reports bad bytes by offset only; finding them first gives them a line and a column. */
+/* Finds bad bytes before libyaml, which reports only their offset, to give them a line and a
+ * column. */
 bool sw_config_check_characters(struct sw_config *c, const struct source *source)
 {
     int32_t line = 1, column = 1;
@@ -466,7 +468,7 @@ struct node *sw_config_parse(struct sw_config *c, struct source *source)
 {
     struct parse p = {.c = c, .source = source};
     if (source->bytes >= 3 && memcmp(source->text, "\xef\xbb\xbf", 3) == 0) {
-        source->text += 3; /* a byte order mark is no character of the first line */
+        source->text += 3; /* a byte order mark does not belong to the first line */
         source->bytes -= 3;
     }
     if (sw_config_is_json(source))
@@ -484,8 +486,9 @@ struct node *sw_config_parse(struct sw_config *c, struct source *source)
     return root;
 }
 
-/* The whole file into the arena; -1 with errno set, EFBIG: too large, ESPIPE: no file. One that
- * another file names must be a regular one: a pipe or a terminal would be waited for. */
+/* Reads the whole file into the arena. -1 with errno set, EFBIG: too large, ESPIPE: no file. A file
+ * that another file names must be a regular one: reading a pipe or a terminal could wait for
+ * ever. */
 static ssize_t read_file(struct sw_config *c, const char *path, bool regular, struct stat *status,
                          const char **text)
 {
@@ -522,8 +525,8 @@ static const char *open_reason(struct sw_config *c, int number)
     }
 }
 
-/* "run.yaml -> cluster.yaml -> run.yaml" when the file that was just opened is being read already.
- */
+/* "run.yaml -> cluster.yaml -> run.yaml" if the file just opened is already being read; else
+ * NULL. */
 static const char *find_cycle(struct sw_config *c, const struct source *opened)
 {
     const char *chain = opened->file;

@@ -1,4 +1,4 @@
-/* Texts of JSON into trees of nodes: a config.json has what no YAML has, such as the escapes of
+/* Parses JSON into trees of nodes: a config.json has syntax that YAML lacks, such as escapes of
  * characters beyond U+FFFF. */
 #include "core/base/json_read.h"
 #include "core/schema/internal.h"
@@ -29,12 +29,12 @@ struct parse {
     struct sw_config *c;
     const struct source *source;
     struct sw_json_reader reader;
-    struct node *open[SW_MAX_DEPTH]; /* the containers that are open */
-    struct node *root, *key;         /* key: of the next value */
+    struct node *open[SW_MAX_DEPTH]; /* open containers */
+    struct node *root, *key;         /* key: key of the next value */
     int32_t depth;
 };
 
-/* The text of a scalar, with U+FFFD for a NUL: no key and no word has either. */
+/* Text of a scalar, with U+FFFD for a NUL, which no key or word contains. */
 static const char *copy_value(struct parse *p)
 {
     const char *from = p->reader.value;
@@ -68,7 +68,7 @@ static struct node *new_node(struct parse *p, enum sw_json_event event)
     return node;
 }
 
-/* Puts a value where it belongs. false: it cannot be (reported). */
+/* Puts a value into the open container. False: impossible (reported). */
 static bool attach(struct parse *p, enum sw_json_event event)
 {
     struct node *node = new_node(p, event);

@@ -11,7 +11,7 @@ static int no_memory(struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "out of memory while editing a YAML file");
 }
 
-/* A text and what libyaml makes of it. */
+/* A text and its parse by libyaml. */
 struct edit {
     const char *text;
     size_t skipped; /* bytes of a byte order mark */
@@ -43,7 +43,7 @@ static void unload(struct edit *e)
     e->loaded = false;
 }
 
-/* The byte that a mark, which counts characters, stands at. */
+/* Byte offset of a mark, which counts characters. */
 static size_t byte_of(const struct edit *e, yaml_mark_t mark)
 {
     size_t at = e->skipped;
@@ -65,8 +65,7 @@ static yaml_node_t *find_key(struct edit *e, const yaml_node_t *map, const char 
     return NULL;
 }
 
-/* Where a path leads: the node, or NULL and the innermost mapping of the way, with what of the path
- * is left there. */
+/* The node at a path, or NULL with the innermost existing mapping and the rest of the path. */
 static yaml_node_t *follow(struct edit *e, const char *path, yaml_node_t **map, const char **left)
 {
     yaml_node_t *node = yaml_document_get_root_node(&e->document);
@@ -81,7 +80,7 @@ static yaml_node_t *follow(struct edit *e, const char *path, yaml_node_t **map, 
         key += length + 1;
     }
     if (node != NULL)
-        *map = NULL; /* a scalar or a list on the way */
+        *map = NULL; /* a scalar or a list blocks the path */
     return node;
 }
 
@@ -103,8 +102,8 @@ char *sw_yaml_get(const char *text, const char *path, struct sw_error *err)
     return out;
 }
 
-/* The byte behind all that belongs to a node. Of a block, libyaml's own mark stands behind the
- * comments that follow it. */
+/* The byte behind everything that belongs to a node. libyaml's own mark of a block stands behind
+ * the comments that follow. */
 static size_t end_of(struct edit *e, const yaml_node_t *node)
 {
     const yaml_node_t *last = NULL;
@@ -160,14 +159,14 @@ static char *entry_text(const char *before, const char *path, const char *value,
     return NULL;
 }
 
-/* The end of the text's lines: that of its first. */
+/* Line ending of the text: that of its first line. */
 static const char *line_end(const char *text)
 {
     const char *first = strchr(text, '\n');
     return first != NULL && first > text && first[-1] == '\r' ? "\r\n" : "\n";
 }
 
-/* A new last entry of a mapping. */
+/* Appends an entry to a mapping. */
 static char *insert(struct edit *e, yaml_node_t *map, const char *path, const char *value,
                     struct sw_error *err)
 {
@@ -178,7 +177,7 @@ static char *insert(struct edit *e, yaml_node_t *map, const char *path, const ch
     const char *after = "";
     if (flow) {
         at = byte_of(e, map->end_mark) - 1;
-        /* right behind the last value: what stands before the brace stays there */
+        /* right behind the last value: text before the brace stays */
         if (!empty)
             at = end_of(
                 e, yaml_document_get_node(&e->document, map->data.mapping.pairs.top[-1].value));
@@ -201,7 +200,7 @@ static char *insert(struct edit *e, yaml_node_t *map, const char *path, const ch
     return out;
 }
 
-/* A scalar's text replaced; where it is empty ("links:"), a space comes before. */
+/* Replaces a scalar's text; if empty ("links:"), inserts a space before. */
 static char *replace(struct edit *e, const yaml_node_t *node, const char *with,
                      struct sw_error *err)
 {
@@ -230,7 +229,7 @@ static char *set(struct edit *e, const char *path, const char *value, struct sw_
         return replace(e, node, value, err);
     if (node == NULL && map != NULL)
         return insert(e, map, left, value, err);
-    /* "links:" without anything is a mapping that is empty */
+    /* "links:" without a value is an empty mapping */
     const char *dot = strrchr(path, '.');
     if (node != NULL && node->type == YAML_SCALAR_NODE && node->data.scalar.length == 0 &&
         dot != NULL) {

@@ -24,8 +24,8 @@ const char *sw_config_example(struct sw_config *c, const struct field *field)
     return sw_config_format(c, "for example: %s: %s", field->key, field->example);
 }
 
-/* Whether text[0..length) is a word that the field takes: one that `accept` knows, or where there
- * is none, one in quotes. */
+/* True if text[0..length) is a word that the field takes: one that `accept` takes, or without
+ * `accept`, one in quotes. */
 static bool is_choice(const struct field *field, bool opened, const char *text, size_t length,
                       char word[32])
 {
@@ -36,8 +36,8 @@ static bool is_choice(const struct field *field, bool opened, const char *text, 
     return field->accept != NULL ? field->accept(word) : opened && text[length] == '\'';
 }
 
-/* "; did you mean 'auto'?" where a word that `expected` names is most like the text; else "".
- * same: whether the text is such a word. */
+/* "; did you mean 'auto'?" if a word in `expected` resembles the text; else "". same: true if the
+ * text is that word. */
 static const char *meant(struct sw_config *c, const struct field *field, const char *expected,
                          const char *text, bool *same)
 {
@@ -102,7 +102,7 @@ static void put(const struct field *field, void *base, const void *value, size_t
         memcpy((char *)base + field->offset, value, bytes);
 }
 
-/* A limit as people write it: 4096, 0.5, 1e+18; 90 % beside a percentage. */
+/* A limit in readable form: 4096, 0.5, 1e+18; 90 % beside a percentage. */
 static const char *limit_text(struct sw_config *c, const struct node *node, double limit)
 {
     char buffer[32];
@@ -134,7 +134,7 @@ static bool in_range(struct sw_config *c, const struct field *field, const struc
     return false;
 }
 
-/* What stands for a word of an integer's row: 0, or -1, -2, ...; false: it is none of them. */
+/* The number for a word of an integer's row: 0, or -1, -2, ...; false: no such word. */
 static bool integer_word(const struct field *field, const char *text, int64_t *number)
 {
     *number = 0;
@@ -184,7 +184,7 @@ static bool read_integer(struct sw_config *c, const struct field *field, struct 
             put(field, base, &wide, sizeof wide);
             return true;
         }
-        /* Out of range of int64_t: saturates, and every row's limits are far inside. */
+        /* Saturates outside int64_t; every row's limits are far inside. */
         number = strtoll(value->text, NULL, 10);
         if (!in_range(c, field, value, (double)number))
             return false;
@@ -223,7 +223,7 @@ static bool read_bool(struct sw_config *c, const struct field *field, struct nod
     return true;
 }
 
-/* A list that is wanted with commas. */
+/* Reads a list that is stored as one text with commas. */
 static bool read_commas(struct sw_config *c, const struct field *field, const struct node *value,
                         void *base)
 {
@@ -283,7 +283,7 @@ const char *sw_field_word(const struct field *field, int32_t i, int32_t *value)
     return hidden ? NULL : word->text;
 }
 
-/* Whether the value is a word that has become another one. */
+/* True if the value is an old word, replaced by a new one. */
 static bool read_old_word(struct sw_config *c, const struct field *field, const struct node *value,
                           void *base)
 {
@@ -333,7 +333,7 @@ static bool read_word(struct sw_config *c, const struct field *field, struct nod
     return false;
 }
 
-/* Of FIELD_BYTES and the quantities behind it. */
+/* Dimensions of FIELD_BYTES and the quantities behind it. */
 static const struct {
     char dimension;
     const char *expected;
@@ -437,13 +437,13 @@ bool sw_config_read_field(struct sw_config *c, const struct field *field, struct
         return read_subsection(c, field, value, base);
     case FIELD_CUSTOM:
         return field->custom->read(c, field, value, base);
-    case FIELD_SETTINGS: /* sections stand in its place */
+    case FIELD_SETTINGS: /* replaced by sections */
         break;
     }
     return false;
 }
 
-/* The default of a field that is not written, read by the same code as a written one. */
+/* Reads the default of an absent field with the code for a present one. */
 static void read_fallback(struct sw_config *c, const struct field *field, void *base)
 {
     if (field->fallback != NULL && field->type != FIELD_CUSTOM) {
@@ -463,7 +463,7 @@ static const char *known_keys(struct sw_config *c, const struct field *fields)
     return list;
 }
 
-/* The keys that the one note lists. */
+/* Keys listed by the one note. */
 struct ignored {
     const char *list;
     int32_t count;
@@ -476,8 +476,8 @@ static void ignore(struct sw_config *c, struct ignored *ignored, const char *key
                                          sw_config_shown(c, key));
 }
 
-/* The first of at most two keys that begin with this word: hidden is hidden_size. Of more the list
- * of all keys tells better. */
+/* The first of at most two keys that begin with this word: hidden is hidden_size. If there are
+ * more, the list of all keys helps better. */
 static const struct field *field_beginning(const struct field *fields, const char *word)
 {
     const size_t length = strlen(word);
@@ -507,8 +507,7 @@ const struct field *sw_field_meant(struct sw_config *c, const struct field *fiel
     return near != NULL || written != NULL ? near : field_beginning(fields, key);
 }
 
-/* Reports the keys that no row has; `meant` gets the bits of the rows they were probably meant for.
- */
+/* Reports keys without a row; `meant` gets the bits of the rows that they probably meant. */
 static void check_unknown_keys(struct sw_config *c, struct node *map, const struct field *fields,
                                enum unknown_keys unknown, uint64_t *meant)
 {
@@ -554,7 +553,7 @@ static void check_unknown_keys(struct sw_config *c, struct node *map, const stru
         sw_config_note_at(c, map, sw_config_format(c, "ignored keys: %s", ignored.list));
 }
 
-/* Before the value is read: what follows a reference knows a better place. */
+/* Called before the value is read, since following a reference finds a better position. */
 static void put_place(const struct field *field, void *base, const struct node *value)
 {
     const struct sw_place at = {value->source->file, value->line, value->column};

@@ -1,4 +1,4 @@
-/* From a reference to what it names. */
+/* Follows a reference to the mapping that it names. */
 #include "core/schema/internal.h"
 
 #include <sys/stat.h>

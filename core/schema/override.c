@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Puts the content of a node in the place of another, which keeps its key and its neighbours. */
+/* Puts the content of a node into another, which keeps its key and its neighbours. */
 static void replace(struct node *entry, const struct node *content)
 {
     const struct node *key = entry->key;
@@ -31,7 +31,7 @@ static struct node *make_node(struct sw_config *c, const struct source *source, 
     return node;
 }
 
-/* The value behind '='. Brackets and quotes are YAML; any other text is taken as it stands, so that
+/* The value behind '='. Brackets and quotes are YAML; any other text is taken literally, so that
  * '!1,-1,4,1' needs no second pair of quotes. */
 static struct node *parse_value(struct sw_config *c, struct source *source, size_t at)
 {
@@ -46,7 +46,7 @@ static struct node *parse_value(struct sw_config *c, struct source *source, size
             node->text = sw_config_copy(c, text + at, length);
         return node;
     }
-    /* Blanks in the place of the key keep libyaml's columns right. */
+    /* Blanks in place of the key keep libyaml's columns right. */
     char *blanked = sw_config_alloc(c, source->bytes + 1);
     if (blanked == NULL)
         return NULL;
@@ -97,7 +97,7 @@ static void unknown_key(struct sw_config *c, const struct source *source, size_t
         sw_config_error_at(c, made, sw_config_format(c, "unknown key %s", quoted), list);
 }
 
-/* Makes the entry a mapping that can be stepped into; false: it cannot be, reported. */
+/* Makes the entry a mapping that --set can step into; false: impossible, reported. */
 static bool open_entry(struct sw_config *c, const struct field *field, struct node *entry,
                        const struct source *source, size_t at)
 {
@@ -128,7 +128,7 @@ static bool open_entry(struct sw_config *c, const struct field *field, struct no
            NODE_MAPPING; /* anything else is a wrong type, which describing reports */
 }
 
-/* The value behind '=' in the place of what stands there. */
+/* Replaces an entry by the value behind '='. */
 static void put_value(struct sw_config *c, struct source *source, size_t at, struct node *entry)
 {
     struct node *value = parse_value(c, source, at);
@@ -138,7 +138,7 @@ static void put_value(struct sw_config *c, struct source *source, size_t at, str
         entry->kind = NODE_BROKEN;
 }
 
-/* The item of a list that the part of the path at `at` names; NULL: there is none, reported. */
+/* The list item that the path names at `at`; NULL: none, reported. */
 static struct node *find_item(struct sw_config *c, const struct field *field, struct node *list,
                               const struct source *source, size_t at, const char *name)
 {
@@ -166,8 +166,7 @@ static struct node *find_item(struct sw_config *c, const struct field *field, st
     return found;
 }
 
-/* Puts a mapping that says its name, behind the last item of a list that has none of that name.
- * false: it does not, or the list has one. */
+/* Appends a mapping with a new name to a list. False: it has no name, or the list has that name. */
 static bool add_item(struct sw_config *c, struct node *list, struct source *source, size_t at,
                      size_t value_at, const char *name)
 {
@@ -191,8 +190,7 @@ static bool add_item(struct sw_config *c, struct node *list, struct source *sour
     return true;
 }
 
-/* From the root along the keys of 'key.path=value', making what is not there, and the value at its
- * end. */
+/* Follows the keys of 'key.path=value' from the root, creating missing ones, and sets the value. */
 static void set_at_path(struct sw_config *c, struct node *root, const struct field *fields,
                         const struct field *known, struct source *source)
 {

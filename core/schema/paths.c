@@ -1,4 +1,4 @@
-/* What a path in a file means: relative to the file that names it; after --set, to the working
+/* Meaning of a path in a file: relative to the file that names it; after --set, to the working
  * directory. */
 #include "core/schema/internal.h"
 
@@ -15,7 +15,7 @@ const char *sw_config_directory_of(struct sw_config *c, const char *file)
     return sw_config_copy(c, file, slash == file ? 1 : (size_t)(slash - file));
 }
 
-/* a/./b//../c -> a/c, by letters alone. */
+/* a/./b//../c -> a/c, by text alone. */
 static const char *shorten(struct sw_config *c, const char *path)
 {
     size_t bytes = strlen(path);
@@ -48,7 +48,7 @@ static const char *shorten(struct sw_config *c, const char *path)
     return used > 0 ? out : ".";
 }
 
-/* The bytes of a path up to its last '..', 0 without one. */
+/* Bytes of a path up to its last '..', 0: none. */
 static size_t last_up(const char *path)
 {
     size_t found = 0;
@@ -87,9 +87,9 @@ const char *sw_config_join(struct sw_config *c, const char *directory, const cha
                              ? path
                              : sw_config_format(c, "%s/%s", directory, path);
     const char *shorter = shorten(c, joined);
-    /* Where a symbolic link makes the shorter spelling another file, the longer one is right. In a
-     * plan that is asked of the folder that the last '..' leads to: its checkpoints, say, are not
-     * there yet, and must not be made in another place. */
+    /* If a symbolic link makes the shorter spelling another file, the longer one is right. For a
+     * plan the folder of the last '..' decides: its checkpoints may not exist yet, and must not be
+     * made elsewhere. */
     const char *long_way = joined, *short_way = shorter;
     if (c->generated && last_up(joined) > 0) {
         long_way = sw_config_copy(c, joined, last_up(joined));

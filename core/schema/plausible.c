@@ -1,12 +1,13 @@
-/* Warnings of figures that are allowed and hardly meant: without their unit, or far from any known
- * one. Each says what was probably meant; none changes anything. */
+/* Warnings of figures that are allowed but hardly meant: without their unit, or far from any known
+ * one. Each says what was probably meant; none changes a value. */
 #include "core/schema/internal.h"
 
 #include <string.h>
 
-static const double far_from_usual = 1e4; /* no guess of a unit goes so far from the example */
+static const double far_from_usual = 1e4; /* largest ratio to the example at which a unit is
+                                             guessed */
 
-/* What a figure without a unit was probably meant to be, NULL: nobody knows. */
+/* The probable meaning of a figure without a unit, NULL: unknown. */
 static const char *guess_unit(struct sw_config *c, const struct field *field, char dimension,
                               const char *text, double number)
 {
@@ -18,7 +19,7 @@ static const char *guess_unit(struct sw_config *c, const struct field *field, ch
     if (sw_quantity_scan(guess, dimension, &meant, &end) != QUANTITY_OK || meant < field->least ||
         meant > field->most || meant > usual * far_from_usual || meant < usual / far_from_usual)
         return NULL;
-    /* the same figure of a link is found in both units */
+    /* for links, the same figure is found in both units */
     if (field->in_bits && strcmp(unit + 1, "B/s") == 0)
         return sw_config_format(c, "did you mean '%s', or in bits '%s %cb/s'?", guess, text,
                                 unit[0]);
@@ -32,7 +33,7 @@ void sw_config_warn_of_quantity(struct sw_config *c, const struct field *field,
     static const char *const plain[] = {"bytes",  "bytes per second", "seconds",
                                         "FLOP/s", "seconds",          "watts"};
     const int kind = (int)field->type - (int)FIELD_BYTES;
-    /* 0 is a word of its own where a row admits it: none, no limit; a default has no place */
+    /* 0 is special where a row admits it: none, no limit; a default has no position */
     if ((field->least == 0 && field->most == 0) || number == 0 || value->source == NULL ||
         (number >= field->least && number <= field->most))
         return;

@@ -114,8 +114,9 @@ static size_t number_length(const char *text)
     return i;
 }
 
-/* Of a number of that form. Its digits and a power of ten up to 10^22 are exact in a double, so one
- * operation rounds as strtod does, which takes ten times as long: profiles have hundreds. */
+/* Value of a number of that form. Its digits and a power of ten up to 10^22 are exact in a double,
+ * so one operation rounds as strtod does, which takes ten times as long: profiles have hundreds of
+ * numbers. */
 static double read_number(const char *text, size_t length)
 {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
@@ -136,7 +137,7 @@ static double read_number(const char *text, size_t length)
         digits = digits * 10 + (text[i] - '0');
         exponent -= fraction;
     }
-    if (i < length) { /* of the power of ten the sign, and two digits at most */
+    if (i < length) { /* exponent: a sign and at most two digits */
         const bool negative = text[++i] == '-';
         i += negative || text[i] == '+';
         if (length - i > 2)
@@ -205,7 +206,7 @@ const char *sw_quantity_nearest_unit(char dimension, double number, double wante
     return best;
 }
 
-/* "Gbps", "GBps" and "TFLOPS" as the units are spelled; what has an own unit of that name stays. */
+/* Spells "Gbps", "GBps" and "TFLOPS" as our units; an existing unit of that name stays. */
 static void respell(const char *unit, char dimension, char out[16])
 {
     snprintf(out, 16, "%s", unit);
@@ -231,7 +232,7 @@ const char *sw_quantity_meant(const char *text, char dimension, char *buffer, si
     if (length == 0 || length > 24 || name[0] == 0 || strlen(name) > 10)
         return NULL;
     respell(name, dimension, unit);
-    /* bits are not bytes: first as it is written, then with another prefix, then in any case */
+    /* bits are not bytes: first as written, then with another prefix, then in any case */
     for (int32_t pass = 0; pass < 3; pass++)
         for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
             const char *known = units[i].name;

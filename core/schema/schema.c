@@ -12,7 +12,7 @@ static void write_limits(struct sw_json *j, const struct field *field)
     sw_json_digits(j, "maximum", field->max, 17);
 }
 
-/* One of several: {key: value}; pattern (NULL: any): of a text. */
+/* Writes one of several: {key: value}; pattern of a text (NULL: any). */
 static void write_choice(struct sw_json *j, const char *key, const char *value, const char *pattern)
 {
     sw_json_inline(j, NULL);
@@ -49,7 +49,7 @@ static void write_words(struct sw_json *j, const struct field *field)
     const char *word;
     sw_json_array(j, "enum");
     for (int32_t i = 0, value; (word = sw_field_word(field, i, &value)) != NULL; i++) {
-        /* what YAML takes for a truth stands as one */
+        /* words that YAML reads as booleans */
         if (strcmp(word, "true") == 0 || strcmp(word, "false") == 0)
             sw_json_raw(j, NULL, word, strlen(word));
         else
@@ -116,18 +116,18 @@ static void write_type(struct sw_json *j, const struct field *field)
         sw_config_schema_object(j, NULL, false, field->fields);
         sw_json_end(j);
         break;
-    case FIELD_SETTINGS: /* sections stand in its place */
+    case FIELD_SETTINGS: /* replaced by sections */
         break;
     case FIELD_CUSTOM:
         if (field->custom->schema != NULL)
             field->custom->schema(j, field);
-        else /* the row holds a whole object: its inside goes here */
+        else /* the row has a whole object: its contents go here */
             sw_json_raw(j, NULL, field->schema + 1, strlen(field->schema) - 2);
         break;
     }
 }
 
-/* A default that is a number or a truth stands bare, a text in quotes. */
+/* Writes a default: a number or a boolean bare, a text in quotes. */
 static void write_default(struct sw_json *j, const struct field *field)
 {
     double number;
@@ -149,7 +149,7 @@ void sw_config_schema_object(struct sw_json *j, const char *key, bool open_ended
         if (field->old)
             continue;
         sw_json_inline(j, field->key);
-        /* A config.json says null for what is not set. */
+        /* A config.json has null for unset keys. */
         const bool null = open_ended && !field->required && field->type != FIELD_CUSTOM;
         if (null) {
             sw_json_array(j, "anyOf");

@@ -1,5 +1,5 @@
-/* Walks what a description holds by its field tables: written as YAML that reads back to the same
- * description, or listed as paths and values. */
+/* Writes a description by its field tables, as YAML that reads back to the same description, or as
+ * a list of paths and values. */
 #include "core/base/text.h"
 #include "core/schema/internal.h"
 
@@ -16,7 +16,7 @@ static bool is_printable(const char *text)
     return *text == '\0';
 }
 
-/* Plain where nobody can misread it, 'single' where it is printable ASCII, "double" otherwise. */
+/* Plain if unambiguous, 'single' if printable ASCII, "double" otherwise. */
 void sw_config_write_text(FILE *out, const char *text)
 {
     bool plain = (text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z');
@@ -63,7 +63,7 @@ void sw_config_write_text(FILE *out, const char *text)
     }
 }
 
-/* Whether a brief setting is its default (0 or false without one). */
+/* True if a brief setting has its default (0 or false without one). */
 static bool is_default(const struct field *field, const void *at)
 {
     const char *fallback = field->fallback != NULL ? field->fallback : "0";
@@ -72,7 +72,7 @@ static bool is_default(const struct field *field, const void *at)
     double real;
     bool truth;
     switch (field->type) {
-    case FIELD_WORD: /* an enum: without a default its first word */
+    case FIELD_WORD: /* an enum's default is its first word */
         memcpy(&narrow, at, sizeof narrow);
         if (field->fallback == NULL)
             return narrow == 0;
@@ -106,8 +106,8 @@ static bool is_default(const struct field *field, const void *at)
     }
 }
 
-/* Whether an optional setting without a default is not set, and so not written. base: what its
- * table describes. */
+/* True if an optional setting without a default is unset, and so not written. base: struct of the
+ * table. */
 static bool is_unset(const struct field *field, const void *base)
 {
     const void *at = (const char *)base + field->offset;
@@ -123,7 +123,7 @@ static bool is_unset(const struct field *field, const void *base)
     case FIELD_INTEGER32:
         memcpy(&number, at, sizeof number);
         return number == 0 && !field->required && field->fallback == NULL;
-    case FIELD_REAL: /* of which 0 is a value like others: its place tells */
+    case FIELD_REAL: /* 0 is a usual value: the position tells */
         if (field->place == 0 || field->required || field->fallback != NULL)
             return false;
         memcpy(&real, at, sizeof real);
@@ -134,7 +134,7 @@ static bool is_unset(const struct field *field, const void *base)
     }
 }
 
-/* Whether a setting is not written: not set, or brief and without anything to say. */
+/* True if a setting is not written: unset, or brief and empty. */
 static bool is_left_out(const struct field *field, const void *base)
 {
     const void *at = (const char *)base + field->offset;
@@ -230,7 +230,7 @@ struct yaml_writer {
     struct writer writer;
     FILE *out;
     int32_t indent;
-    bool in_item, first; /* inside the braces of an item; before its first key */
+    bool in_item, first; /* true inside the braces of an item; before its first key */
 };
 
 static void yaml_open(struct writer *w, const char *key)
@@ -318,11 +318,11 @@ struct lister {
     sw_config_visitor visit;
     void *context;
     char path[MAX_PATH_BYTES];
-    size_t length[MAX_OPEN]; /* of the path at each depth */
+    size_t length[MAX_OPEN]; /* length of the path at each depth */
     int32_t depth;
 };
 
-/* Puts ".key" behind the path; tables and names are bounded, so that there is room. */
+/* Appends ".key" to the path; tables and names are bounded, so there is room. */
 static size_t extend(struct lister *l, const char *key)
 {
     const size_t above = l->length[l->depth];
