@@ -18,7 +18,7 @@ TOKEN = re.compile(r"""R"\((?:.*?)\)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|/\
 CEILING = {
     "core/base": 86,
     "core/checkpoint": 71,
-    "core/config": 136,
+    "core/config": 9,
     "core/cost": 118,
     "core/passes": 5,
     "core/plan": 24,

@@ -1,5 +1,4 @@
-/* What the texts of a description may look like. Whatever passes here may reach a shell script or a
- * path. */
+/* Checks of a description's texts. Texts that pass may reach a shell script or a path. */
 #include "core/base/text.h"
 #include "core/config/internal.h"
 
@@ -23,7 +22,7 @@ bool sw_text_consists_of(const char *text, const char *others, size_t max)
 
 bool sw_text_is_name(const char *text)
 {
-    /* '.' and '-' first would make a hidden file, a parent directory or an option. */
+    /* '.' or '-' in front would make a hidden file, a parent directory or an option. */
     return sw_text_consists_of(text, "._-", MAX_NAME) && text[0] != '.' && text[0] != '-';
 }
 
@@ -89,7 +88,7 @@ bool sw_text_is_value(const char *text)
     return text[0] == '\0' || sw_text_is_line(text);
 }
 
-/* What one '--name' or '--name=value' is called; 0: it is none. */
+/* Length of the name in one '--name' or '--name=value'; 0: no such option. */
 size_t sw_option_name_length(const char *text)
 {
     if (strncmp(text, "--", 2) != 0 || text[2] < 'a' || text[2] > 'z')
@@ -115,7 +114,7 @@ bool sw_text_is_image(const char *text)
     return sw_text_is_line(text) && strpbrk(text, " \"'\\$`,") == NULL && text[0] != '-';
 }
 
-/* "/from:/to" or "/from:/to:flags". What starts containers splits lists of them at commas. */
+/* "/from:/to" or "/from:/to:flags". Container programs split lists of them at commas. */
 bool sw_text_is_mount(const char *text)
 {
     if (!sw_text_is_line(text) || strpbrk(text, ",\"'\\") != NULL || text[0] != '/')

@@ -38,8 +38,7 @@ static bool read_point(const struct node *node, struct point *out)
            out->size > 0 && out->fraction > 0 && out->fraction <= 1;
 }
 
-/* The curve that a point goes on with, or a new one; NULL: it stands out of order, or is one too
- * many. */
+/* The curve that a point continues, or a new one; NULL: wrong order, or one too many. */
 static struct sw_curve *curve_of(struct sw_collective_curves *all, const struct point *p)
 {
     const int32_t ranks = (int32_t)p->ranks;
@@ -110,7 +109,7 @@ static void write_collectives(struct writer *w, const struct field *field, const
     const struct sw_collective_curves *all =
         *(const struct sw_collective_curves *const *)(const void *)((const char *)base +
                                                                     field->offset);
-    enum { POINT_BYTES = 2 * 32 + 32 + 16 }; /* a word, three numbers, what is between them */
+    enum { POINT_BYTES = 2 * 32 + 32 + 16 }; /* a word, three numbers, and separators */
     char text[MOST * POINT_BYTES + 4], size[32], fraction[32];
     size_t used = 0;
     if (all == NULL)

@@ -1,4 +1,4 @@
-/* Readers of the values that are no single scalars. */
+/* Readers of values that are no scalars. */
 #include "core/config/internal.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ static bool read_unsupported(struct sw_config *c, const struct field *field, str
 
 const struct field_type sw_type_unsupported = {.read = read_unsupported};
 
-/* One [a, b] of plain numbers. */
+/* Reads one [a, b] of plain numbers. */
 static bool read_pair(const struct node *node, double *a, double *b)
 {
     return node->kind == NODE_SEQUENCE && node->count == 2 && node->first->kind == NODE_SCALAR &&
@@ -31,7 +31,7 @@ static bool read_pair(const struct node *node, double *a, double *b)
            sw_number_parse(node->first->text, a) && sw_number_parse(node->last->text, b);
 }
 
-/* A fraction, of a peak where the field tells no other maximum. */
+/* Checks a fraction, of a peak where the field gives no other maximum. */
 static bool check_fraction(struct sw_config *c, const struct field *field, const struct node *node,
                            double fraction)
 {
@@ -42,7 +42,7 @@ static bool check_fraction(struct sw_config *c, const struct field *field, const
         c, "a fraction of '%s' must be more than 0 and at most %g", field->key, most);
     if (fraction != 0 || !field->brief)
         return complain(c, node, field, message);
-    /* as 0 is where people write that there is none */
+    /* 0 is often written for 'none' */
     sw_config_error_at(c, node, message, "leave it out, and its default is taken");
     return false;
 }
@@ -113,7 +113,7 @@ static void write_curve(struct writer *w, const struct field *field, const void 
 
 const struct field_type sw_type_curve = {read_curve, write_curve, NULL, INSIDE_NOTHING, NULL};
 
-/* Of a link: also a file, which clusters of one fabric share. */
+/* Reads a link's curve, which may stand in a file that clusters of one fabric share. */
 static bool read_link_curve(struct sw_config *c, const struct field *field, struct node *value,
                             void *base)
 {
@@ -148,11 +148,11 @@ static bool read_link_curve(struct sw_config *c, const struct field *field, stru
 const struct field_type sw_type_link_curve = {read_link_curve, write_curve, NULL, INSIDE_NOTHING,
                                               NULL};
 
-/* What `spans` holds for the words of its row. */
+/* Values stored in `spans` for the words of its row. */
 enum { SPANS_NODE = -1, SPANS_ALL = -2 };
 
-/* The accelerators of one domain; 0: the sizes of the cluster, which stand before, are not known.
- */
+/* Sets the accelerators of one domain; 0 if the cluster's sizes, which stand before, are
+ * unknown. */
 static void resolve_spans(const struct sw_cluster_config *cluster, struct sw_link_config *link)
 {
     const int32_t node = cluster->accelerators_per_node;
@@ -163,8 +163,8 @@ static void resolve_spans(const struct sw_cluster_config *cluster, struct sw_lin
         link->spans = node * cluster->nodes; /* 2^30 at most */
 }
 
-/* Whether a link given in words joins nothing that the one inside it does not: on other sizes of
- * the cluster it may. */
+/* True if a link given in words joins no more than the one inside it; with other sizes of the
+ * cluster it may join more. */
 static bool joins_nothing(const struct sw_link_config *link, bool in_words)
 {
     return in_words && link->spans > 0 &&
@@ -193,7 +193,7 @@ void sw_cluster_resize(struct sw_cluster_config *cluster, int32_t nodes)
     cluster->link_count = kept;
 }
 
-/* One of the two bandwidths stands, and means that of one accelerator. */
+/* Requires one of the two bandwidths, and derives that of one accelerator. */
 static bool read_bandwidth(struct sw_config *c, const struct section *s,
                            const struct sw_cluster_config *cluster, struct sw_link_config *link)
 {
@@ -202,7 +202,7 @@ static bool read_bandwidth(struct sw_config *c, const struct section *s,
     if (!sw_section_good(s, "bandwidth", "bandwidth_per_node", NULL))
         return false;
     bool one = sw_section_wrote(s, "bandwidth"), all = sw_section_wrote(s, "bandwidth_per_node");
-    /* --set replaces whichever the file has */
+    /* --set replaces either one of the file */
     const bool sets_one = one && sw_section_place(s, "bandwidth")->source->is_override;
     const bool sets_all = all && sw_section_place(s, "bandwidth_per_node")->source->is_override;
     if (sets_one != sets_all) {
@@ -221,7 +221,7 @@ static bool read_bandwidth(struct sw_config *c, const struct section *s,
     return one != all;
 }
 
-/* Reports, overrides and curves know a link by its name. */
+/* Checks that a link's name is new: reports, overrides and curves use it. */
 static bool is_new_link(struct sw_config *c, const struct section *s,
                         const struct sw_cluster_config *cluster)
 {
@@ -317,7 +317,7 @@ static void schema_links(struct sw_json *j, const struct field *field)
 
 const struct field_type sw_type_links = {read_links, write_links, schema_links, INSIDE_ITEMS, NULL};
 
-/* The mesh axes of one rule: a list of strings, one text, or nothing. */
+/* Reads the mesh axes of one rule: a list of strings, one text, or nothing. */
 static bool read_axes(struct sw_config *c, struct node *value, struct sw_rule_config *rule)
 {
     static const char *const axes[] = {"dp", "fsdp", "tp", "sp"};

@@ -1,4 +1,5 @@
-/* The values of a run's `data` that are no scalars: paths, weights; and what goes with what. */
+/* Values of a run's `data` that are no scalars, paths and weights, and checks between keys of
+ * `data`. */
 #include "core/config/internal.h"
 
 #include <math.h>
@@ -162,7 +163,7 @@ static void write_weights(struct writer *w, const struct field *field, const voi
 const struct field_type sw_type_weights = {read_weights, write_weights, NULL, INSIDE_NOTHING,
                                            no_weights};
 
-/* ---- What goes with what ---- */
+/* ---- Checks between keys ---- */
 
 static bool refuse(struct sw_config *c, const struct node *at, const char *message,
                    const char *help)

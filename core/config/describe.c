@@ -1,4 +1,4 @@
-/* Trees into descriptions, and the checks between fields. */
+/* Reads trees into descriptions, and checks fields against each other. */
 #include "core/base/device.h"
 #include "core/config/internal.h"
 
@@ -70,7 +70,8 @@ static void check_heads(struct sw_config *c, struct section *s, struct sw_model 
     model->head_dim = (int32_t)head_dim;
 }
 
-/* Transformers from 4.56 on takes dtype where both are written, older versions the other. */
+/* Warns if both keys are written: transformers from 4.56 on takes dtype, older versions the
+ * other. */
 static void warn_of_dtypes(struct sw_config *c, const struct node *root)
 {
     static const char torch[] = "torch.";
@@ -109,7 +110,8 @@ bool sw_config_describe_model(struct sw_config *c, struct node *root, struct sw_
     return applied && agrees && turns && s.bad == 0;
 }
 
-/* Files that older versions wrote stay good: measuring again takes a machine for minutes. */
+/* Notes constants of older versions, which stay valid: measuring again takes minutes of a
+ * machine. */
 static void note_older_constants(struct sw_config *c, const struct node *root)
 {
     static const char *const keys[] = {"efficiency", "launch_latency"};
@@ -135,7 +137,7 @@ bool sw_config_describe_accelerator(struct sw_config *c, struct node *root,
     if (!is_mapping(c, root, SW_CONFIG_ACCELERATOR))
         return false;
     out->path = root->source->file;
-    out->older.launch_latency_s = -1; /* not told */
+    out->older.launch_latency_s = -1; /* not given */
     struct section s = sw_config_read_section(c, root, sw_accelerator_fields, out, UNKNOWN_ERROR);
     note_older_constants(c, root);
     if (out->peak_bf16_flops == 0) {
@@ -182,7 +184,7 @@ bool sw_config_describe_cluster(struct sw_config *c, struct node *root,
     }
     if (s.bad == 0)
         sw_config_warn_of_cluster(c, root, out);
-    /* in a run, what it says counts as well */
+    /* in a run, its own values count as well */
     bool good = s.bad == 0;
     for (int32_t i = 0; s.bad == 0 && c->keys->kind == SW_CONFIG_CLUSTER &&
                         c->keys->launchers != NULL && c->keys->launchers->row[i] != NULL;
@@ -250,8 +252,8 @@ static void check_schedule(struct sw_config *c, struct section *run,
     run->bad |= s.bad;
 }
 
-/* bf16 has 8 bits of significand, so half of a unit in the last place is 2^-9 of a weight or
- * more, and an update below that is rounded away. A copy is kept of wider weights alone. */
+/* Warns of weights in bf16: with 8 bits of significand, half of a unit in the last place is at
+ * least 2^-9 of a weight, and smaller updates are rounded away. Only wider weights have a copy. */
 static void warn_of_precision(struct sw_config *c, const struct node *root,
                               const struct sw_run_config *out)
 {
@@ -286,7 +288,7 @@ static void check_sharding(struct sw_config *c, const struct node *root, struct 
              "leave it out, or use zero: 3");
 }
 
-/* A token that the model has not ends nothing. */
+/* Refuses a token that the model does not have. */
 static void check_document_end(struct sw_config *c, const struct node *root, struct section *s,
                                const struct sw_run_config *out)
 {
@@ -304,7 +306,7 @@ static void check_document_end(struct sw_config *c, const struct node *root, str
     s->bad |= UINT64_C(1) << (sw_field_find(s->fields, "data") - s->fields);
 }
 
-/* What a prompt takes is told of one that a slot has room for. */
+/* Checks that a prompt, whose time is predicted, fits into a slot. */
 static void check_prompt(struct sw_config *c, const struct node *at, struct section *s,
                          const struct sw_run_config *run)
 {
@@ -322,7 +324,7 @@ static void check_prompt(struct sw_config *c, const struct node *at, struct sect
     s->bad |= UINT64_C(1) << (sw_field_find(s->fields, "serve") - s->fields);
 }
 
-/* A run may have fewer nodes than the cluster. */
+/* Takes the run's nodes, which may be fewer than the cluster's. */
 static void take_nodes(struct sw_config *c, struct section *s, struct sw_run_config *run)
 {
     struct sw_cluster_config *cluster = &run->cluster;
@@ -341,7 +343,7 @@ static void take_nodes(struct sw_config *c, struct section *s, struct sw_run_con
     sw_cluster_resize(cluster, run->nodes_most);
 }
 
-/* What a job needs, and what goes with training alone. */
+/* Checks the keys that a job needs, and those that only training has. */
 static void check_job(struct sw_config *c, struct section *s, struct sw_run_config *run)
 {
     struct sw_job_config *job = &run->job;
@@ -388,7 +390,8 @@ static bool check_settings(struct sw_config *c, const struct node *root,
     return good;
 }
 
-/* An elastic run has numbers of nodes that follow each other: no segment divides them all. */
+/* Finds requests for placement. None for an elastic run: its numbers of nodes follow each other,
+ * and no segment divides them all. */
 static void find_placement(struct sw_run_config *run)
 {
     struct sw_cluster_config *cluster = &run->cluster;

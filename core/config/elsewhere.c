@@ -1,4 +1,4 @@
-/* Other software's keys. */
+/* Keys of other software. */
 #include "core/config/internal.h"
 
 #include <string.h>

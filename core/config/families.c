@@ -1,6 +1,6 @@
-/* Which models there are, what each family fixes, and what the keys of a config.json change: a key
- * that changes the arithmetic is honoured or refused, never passed over. Names and meanings are
- * those of Hugging Face's configuration classes. */
+/* Supported families of models, the properties that each fixes, and the effects of config.json's
+ * keys: a key that changes the arithmetic is honoured or refused, never ignored. Names and meanings
+ * are those of Hugging Face's configuration classes. */
 #include "core/base/text.h"
 #include "core/config/internal.h"
 
@@ -41,14 +41,13 @@ bool sw_family_reads(uint8_t family, enum sw_family_key key)
     return (families[family].reads & (int)key) != 0;
 }
 
-/* Keys that may be left out of a LlamaForCausalLM's file only: elsewhere Hugging Face's class has
- * another default than the field table, and a file that relies on it would be computed otherwise.
- */
+/* Keys that only a LlamaForCausalLM's file may leave out: for other classes Hugging Face has
+ * another default than the field table, so the model would be computed wrongly. */
 #define ONLY(family) (1 << SW_FAMILY_##family)
 static const struct needed {
     int families;
-    const char *key, *fallback; /* as Hugging Face has it */
-    const char *without;        /* what null means; NULL: null is no value */
+    const char *key, *fallback; /* Hugging Face's key and default */
+    const char *without;        /* meaning of null; NULL: null is no value */
 } needed[] = {
     {ONLY(MISTRAL), "num_key_value_heads", "8", "as many as num_attention_heads"},
     {ONLY(QWEN2) | ONLY(QWEN3), "num_key_value_heads", "32", "as many as num_attention_heads"},
@@ -65,8 +64,8 @@ static const struct needed {
 #define FUSED "projections stored as one matrix"
 #define GEMMA "scaled embeddings, norms that multiply by 1 + weight, and GELU"
 
-/* Models that people try, and why they are not a member of a family above. The stem is what comes
- * before "For", "LMHead" or "Model". */
+/* Popular models, and why no family above covers them. The stem is the part before "For", "LMHead"
+ * or "Model". */
 static const struct refusal {
     const char *stem, *model_type, *reason;
 } refusals[] = {
@@ -124,15 +123,14 @@ static const struct refusal {
     {"T5", "t5", "an encoder beside the decoder"},
 };
 
-/* Keys of a config.json that no row of the field table reads. Without a reason a key changes
- * nothing that is computed and is only listed in a note; with one it must have the harmless value
- * (or null). */
+/* Keys of a config.json without a row in the field table. Without a reason a key does not change
+ * results and is only listed in a note; with one it must have the harmless value (or null). */
 static const struct other_key {
     const char *key, *harmless, *reason;
 } other_keys[] = {
     {"_attn_implementation", NULL, NULL},
     {"_name_or_path", NULL, NULL},
-    {"_sliding_window_pattern", NULL, NULL}, /* of layer_types, which stands beside it */
+    {"_sliding_window_pattern", NULL, NULL}, /* derived from layer_types beside it */
     {"add_cross_attention", "false", "cross-attention"},
     {"alibi", "false", "ALiBi positions"},
     {"attention_chunk_size", NULL, "attention in chunks"},
@@ -254,7 +252,7 @@ static const struct refusal *find_refusal(const char *architecture, const char *
     return NULL;
 }
 
-/* A copy without the ending that all architectures share; NULL: it has another. */
+/* A copy without the ending common to all architectures; NULL: another ending. */
 static const char *stem_of(struct sw_config *c, const char *text)
 {
     static const char ending[] = "ForCausalLM";
@@ -264,7 +262,7 @@ static const char *stem_of(struct sw_config *c, const char *text)
     return sw_config_copy(c, text, bytes - end);
 }
 
-/* Whether two names differ in digits only: other versions, no typos of each other. */
+/* True if two names differ in digits only: other versions, not typos. */
 static bool is_other_version(const char *a, const char *b)
 {
     static const char digits[] = "0123456789_.";
@@ -278,7 +276,7 @@ static bool is_other_version(const char *a, const char *b)
     }
 }
 
-/* What of the table was probably meant; NULL: nothing. */
+/* The name in the table that was probably meant; NULL: none. */
 static const char *find_near(struct sw_config *c, const char *text, const char *const *names)
 {
     const char *near = NULL, *stem = stem_of(c, text);
@@ -293,8 +291,7 @@ static const char *find_near(struct sw_config *c, const char *text, const char *
     return near;
 }
 
-/* The index of one name; -1 where it is not supported: reported, and *refused set where it was no
- * typo. */
+/* The index of one name; -1: not supported, reported; *refused is set unless it was a typo. */
 static int read_name(struct sw_config *c, const struct node *item, const char *const *names,
                      const char *what, bool *refused)
 {
@@ -319,7 +316,7 @@ static int read_name(struct sw_config *c, const struct node *item, const char *c
     return -1;
 }
 
-/* The family that a list of architectures (or one) names; -1: reported. */
+/* The family of a list of architectures (or of one); -1: reported. */
 static int read_architectures(struct sw_config *c, const struct field *field,
                               const struct node *value, bool *refused)
 {
@@ -379,7 +376,7 @@ enum family_fate sw_model_read_family(struct sw_config *c, const struct field *f
     return FAMILY_KNOWN;
 }
 
-/* Both keys are read before all others, by sw_model_read_family. */
+/* Accepts both keys unread: sw_model_read_family has read them before. */
 static bool read_names(struct sw_config *c, const struct field *field, struct node *value,
                        void *base)
 {
@@ -528,7 +525,7 @@ static void write_layer_types(struct writer *w, const struct field *field,
     free(text);
 }
 
-/* Writes that there is none of a window or a softcap which the family has without the key. */
+/* Writes that a window or softcap is absent which the family would have without the key. */
 static void write_no_window(struct writer *w, const struct field *field, const void *base)
 {
     const struct sw_model *shape = &((const struct sw_model_config *)base)->shape;
@@ -543,9 +540,9 @@ static void write_no_window(struct writer *w, const struct field *field, const v
 
 const struct field_type sw_type_layer_types = {.read = read_layer_types, .write = write_no_window};
 
-/* ---- What a family makes of the keys ---- */
+/* ---- Effects of keys in a family ---- */
 
-/* Reports the keys that a file of the family must have, and marks them. */
+/* Reports missing keys that files of the family need, and marks them. */
 static void require_keys(struct sw_config *c, struct section *s, uint8_t family)
 {
     for (const struct needed *n = needed; n < needed + COUNT(needed); n++) {
@@ -565,7 +562,7 @@ static void require_keys(struct sw_config *c, struct section *s, uint8_t family)
     }
 }
 
-/* A key with an effect that the family does not read. */
+/* Reports a key with an effect that the family does not read. */
 static bool not_read(struct sw_config *c, const struct section *s, const char *key, uint8_t family)
 {
     sw_config_error_at(
@@ -575,8 +572,8 @@ static bool not_read(struct sw_config *c, const struct section *s, const char *k
     return false;
 }
 
-/* A list of another length, or layers with a window where there is none, is a model that
- * transformers does not run. */
+/* Rejects a list of another length, or layers with a window where none is given: transformers runs
+ * no such model. */
 static bool check_layer_count(struct sw_config *c, const struct section *s,
                               const struct sw_model_config *m)
 {
@@ -610,7 +607,7 @@ static bool check_layer_types(struct sw_config *c, const struct section *s,
     return false;
 }
 
-/* The least period of a list of layers, of which the last may be cut off. */
+/* Shortest period of a list of layers, whose last repetition may be cut off. */
 static int32_t period_of(const char *kinds, int32_t layers)
 {
     int32_t period = 1, l = 1;
@@ -623,7 +620,7 @@ static int32_t period_of(const char *kinds, int32_t layers)
     return period;
 }
 
-/* The kind of each layer that layer_types does not tell, as the families' classes decide it. */
+/* Kind of a layer if layer_types is absent, by the rules of the families' classes. */
 static char default_kind(const struct sw_model_config *m, int32_t layer)
 {
     const int32_t each = m->sliding_window_pattern > 0         ? m->sliding_window_pattern
@@ -635,7 +632,7 @@ static char default_kind(const struct sw_model_config *m, int32_t layer)
     return (layer + 1) % each != 0 ? 'w' : 'f';
 }
 
-/* Settles which layers are local, with a window; without any, the window is none. */
+/* Decides which layers are local, with a window; if none is, the model has no window. */
 static bool apply_layer_kinds(struct sw_config *c, const struct section *s,
                               struct sw_model_config *m)
 {
@@ -661,14 +658,14 @@ static bool apply_layer_kinds(struct sw_config *c, const struct section *s,
     for (int32_t l = 0; l < period && l < layers; l++)
         shape->local |= (uint64_t)(kinds[l] == 'w') << l;
     shape->period = (uint8_t)(period > 1 ? period : 0);
-    m->sliding_window_pattern = 0; /* as a plan writes it: layer_types */
+    m->sliding_window_pattern = 0; /* a plan writes layer_types */
     m->layer_kinds = NULL;
     if (shape->local == 0)
         shape->sliding_window = 0;
     return true;
 }
 
-/* Qwen's: use_sliding_window says whether sliding_window counts. */
+/* Qwen's: use_sliding_window enables sliding_window. */
 static bool apply_window_switch(struct sw_config *c, const struct section *s,
                                 struct sw_model_config *m)
 {
@@ -709,13 +706,13 @@ static bool apply_window(struct sw_config *c, const struct section *s, struct sw
         if (off)
             m->shape.sliding_window = 0;
     }
-    /* As a plan writes them. */
+    /* Sets keys as a plan writes them. */
     m->use_sliding_window = (reads & SW_READS_WINDOW_SWITCH) != 0 && m->shape.sliding_window != 0;
     m->max_window_layers = m->use_sliding_window ? 0 : SW_MAX_WINDOW_LAYERS;
     return good;
 }
 
-/* A multiplier of 1 is none; but of attention's scores, where none is 1/sqrt(head_dim). */
+/* A multiplier of 1 is none; for attention's scores, none is 1/sqrt(head_dim). */
 static bool apply_multipliers(struct sw_config *c, const struct section *s, struct sw_model *m,
                               bool reads)
 {
@@ -736,7 +733,7 @@ static bool apply_multipliers(struct sw_config *c, const struct section *s, stru
     return good;
 }
 
-/* The rotary positions of local layers, where they are their own. */
+/* Sets the rotary positions of local layers, if they have their own. */
 static bool apply_local_rope(struct sw_config *c, const struct section *s, struct sw_model *shape)
 {
     struct sw_rope *local = &shape->local_rope;
@@ -755,7 +752,7 @@ static bool apply_local_rope(struct sw_config *c, const struct section *s, struc
     return true;
 }
 
-/* Gemma's and OLMo 3's: some layers are local, unless the file says otherwise. */
+/* Gemma's and OLMo 3's: some layers are local unless the file says otherwise. */
 static bool apply_local_layers(struct sw_config *c, const struct section *s,
                                struct sw_model_config *m, int reads)
 {
@@ -774,7 +771,7 @@ static bool apply_local_layers(struct sw_config *c, const struct section *s,
     return (reads & SW_READS_LOCAL_ROPE) == 0 || apply_local_rope(c, s, &m->shape);
 }
 
-/* Refuses what only few families read. */
+/* Refuses keys that only few families read. */
 static bool check_rare_keys(struct sw_config *c, const struct section *s,
                             const struct sw_model_config *m, int reads)
 {
@@ -797,7 +794,7 @@ static bool check_rare_keys(struct sw_config *c, const struct section *s,
     return true;
 }
 
-/* Gemma's class goes by hidden_activation, and passes hidden_act over. */
+/* Gemma's class reads hidden_activation and ignores hidden_act. */
 static bool apply_activation(struct sw_config *c, const struct section *s,
                              struct sw_model_config *m, bool gemma)
 {
@@ -856,7 +853,7 @@ static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_m
     m->shape.qk_norm_whole = (family->has & WHOLE_NORMS) != 0;
     m->shape.post_norm = (family->has & POST_NORMS) != 0;
     m->shape.fused = (family->has & FUSED_STORED) != 0;
-    m->original_positions = 0; /* as a plan writes it: rope_scaling */
+    m->original_positions = 0; /* a plan writes rope_scaling */
     if (!apply_gemma(c, s, m, (family->reads & SW_READS_QUERY_SCALAR) != 0))
         good = false;
     if (m->shape.rope.factor == 0)
@@ -871,7 +868,7 @@ bool sw_model_apply_family(struct sw_config *c, struct section *s, struct sw_mod
     return good;
 }
 
-/* A file from a hub has keys that no list can foresee. */
+/* True for a file from a hub, whose keys no list can foresee. */
 bool sw_model_is_hugging_face(const struct node *map)
 {
     const char *dot = strrchr(map->source->file, '.');
@@ -880,7 +877,7 @@ bool sw_model_is_hugging_face(const struct node *map)
            sw_node_find(map, "transformers_version") != NULL;
 }
 
-/* True if it is a model's name as Hugging Face has it, OWNER/NAME, rather than a path. */
+/* True for a model's name on Hugging Face, OWNER/NAME, false for a path. */
 static bool is_of_a_hub(const struct node *value)
 {
     const char *slash = strchr(value->text, '/'), *dot = strrchr(value->text, '.');

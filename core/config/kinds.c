@@ -1,4 +1,4 @@
-/* What is said of a whole kind of file: its name, its JSON Schema, and how it is written. */
+/* Properties of each kind of file: name, JSON Schema, writing. */
 #include "core/config/internal.h"
 
 const char *sw_config_kind_name(enum sw_config_kind kind)

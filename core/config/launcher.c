@@ -1,4 +1,4 @@
-/* The tables of a cluster, a run and a plan with the sections of launchers in their places. */
+/* Tables of a cluster, a run and a plan with launchers' sections inserted. */
 #include "core/config/launcher.h"
 
 #include "core/config/internal.h"
@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- Where settings stand ---- */
+/* ---- Offsets of settings ---- */
 
 size_t sw_launcher_offset(const struct sw_launchers *launchers, const struct sw_launcher *row)
 {
@@ -71,7 +71,7 @@ enum unknown_keys sw_unknown_settings(const struct sw_config *c)
     return c->keys->launchers == NULL ? UNKNOWN_MAPPINGS : UNKNOWN_ERROR;
 }
 
-/* The sections in place of the row that holds it. Returns how many. */
+/* Inserts sections in place of the row that holds them. Returns their number. */
 static int32_t insert_sections(struct field *out, const struct field *section,
                                const struct sw_launchers *launchers)
 {
@@ -110,7 +110,7 @@ static void copy_table(struct field out[MAX_FIELDS + 1], const struct field *fie
             field->described = sw_tables_of(tables, field->kind);
         if (strcmp(field->key, "launcher") != 0)
             continue;
-        if (launchers == NULL) { /* any word: nobody asks which */
+        if (launchers == NULL) { /* any word, since none is compared */
             field->type = FIELD_TEXT;
             field->offset = FIELD_NOWHERE;
             continue;
@@ -168,7 +168,7 @@ const struct field *sw_tables_of(const struct tables *tables, enum sw_config_kin
                                      : fields_of(kind);
 }
 
-/* ---- What null takes away ---- */
+/* ---- Values that null clears ---- */
 
 static void clear(const struct field *field, void *base)
 {
@@ -193,8 +193,8 @@ void sw_launcher_clear(const struct sw_launchers *launchers, const struct field 
         bool is_its = row->fields != NULL && fields == row->fields;
         for (const struct field *f = row->fields; f != NULL && f->key != NULL; f++)
             is_its = is_its || (f->fields != NULL && f->fields == fields);
-        /* a cluster's time is the most that its jobs ask for: a run that leaves its own to the
-         * number of its steps says null, and keeps that */
+        /* a cluster's time is a ceiling: a run that derives its own from its steps says null, and
+         * keeps the ceiling */
         if (is_its && (row->time == NULL || strcmp(field->key, row->time) != 0))
             clear(field, base);
     }

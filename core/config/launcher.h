@@ -1,9 +1,9 @@
-/* What starts a run's ranks, as core sees it: a word of the key `launcher` and, for some, a section
- * of settings beside it. core reads, checks, writes and describes a section by its field table, and
- * keeps what it says without understanding it.
+/* Launchers, which start a run's ranks: a word of the key `launcher` and, for some, a section of
+ * settings. core reads, checks, writes and describes a section by its field table, and stores it
+ * without interpreting it.
  *
- * Whoever reads descriptions gives the list of them, which lives as long as what was read. NULL: a
- * program that starts no jobs (the runner): whatever sections there are are skipped unread. */
+ * The caller of a reader gives the list of launchers, which must live as long as the result. NULL:
+ * a program that starts no jobs (the runner): sections are skipped unread. */
 #ifndef SW_CONFIG_LAUNCHER_H
 #define SW_CONFIG_LAUNCHER_H
 
@@ -21,51 +21,51 @@ struct sw_run_config;
 enum { SW_MAX_LAUNCHERS = 8, SW_SETTINGS_BYTES = 1024 };
 
 struct sw_launcher {
-    const char *name;           /* as `launcher` has it */
-    const char *key;            /* of its section; NULL: it has none, nor anything below */
-    const struct field *fields; /* of that */
-    size_t bytes; /* of the struct that they are read into; all zero where nothing is set */
+    const char *name;           /* word of `launcher` */
+    const char *key;            /* key of its section; NULL: no section and no members below */
+    const struct field *fields; /* rows of the section */
+    size_t bytes;               /* size of the struct that they fill; all zero: nothing set */
     const char *about, *about_in_run, *example_in_run; /* for schema and reference */
-    const char *time; /* the key of a job's time limit, which a run's null does not take from the
-                         cluster; NULL: none */
-    /* Why a variable of the environment is not to be set, and what to do; NULL: it may be. May be
+    const char *time; /* key of a job's time limit, which a run's null does not clear; NULL: none */
+    /* Reason why an environment variable is reserved, and help; NULL: it may be set. May be
      * NULL. */
     const char *(*variable_is_taken)(const char *name);
     const char *variable_help;
-    /* The checks between settings; false: mistakes are reported. Each may be NULL. cluster: of a
-     * cluster's file alone, what no run can make good; root: its mapping. run: its own settings and
-     * the cluster's. job: what goes with a job that does not train; place: of the run's `job`. */
+    /* Checks between settings; false: mistakes are reported. Each may be NULL. cluster: checks of a
+     * cluster's file that no run can make good; root: its mapping. run: its settings merged with
+     * the cluster's. job: keys of a job that does not train; place: the run's `job`. */
     bool (*check_cluster)(struct sw_config *c, const struct node *root,
                           const struct sw_cluster_config *cluster);
     bool (*check_run)(struct sw_config *c, const struct node *root,
                       const struct sw_run_config *run);
     bool (*check_job)(struct sw_config *c, const struct node *place,
                       const struct sw_run_config *run);
-    /* Fills in what its scheduler can be asked about where nodes lie; *out is all 0 before. May be
-     * NULL. */
+    /* Fills in the requests that its scheduler takes about node placement; *out is all 0 before.
+     * May be NULL. */
     void (*placement)(const struct sw_cluster_config *cluster, struct sw_placement_config *out);
-    /* Warns of what is allowed and hardly meant. root: of the cluster's file, or of the run. */
+    /* Warns of settings that are allowed but hardly meant. root: mapping of the cluster's file, or
+     * of the run. */
     void (*warn)(struct sw_config *c, const struct node *root,
                  const struct sw_cluster_config *cluster);
 };
 
 struct sw_launchers {
-    const char *about; /* of the key `launcher` */
-    const struct sw_launcher
-        *row[SW_MAX_LAUNCHERS + 1]; /* ends with NULL; the first: the default */
+    const char *about; /* text on the key `launcher` */
+    /* ends with NULL; the first is the default */
+    const struct sw_launcher *row[SW_MAX_LAUNCHERS + 1];
 };
 
-/* Settings of all launchers of a list, one behind the other. */
+/* Settings of all launchers of a list, one after another. */
 struct sw_launcher_settings {
     _Alignas(max_align_t) unsigned char bytes[SW_SETTINGS_BYTES];
 };
-/* Where those of one stand. */
+/* Offset of one launcher's settings. */
 size_t sw_launcher_offset(const struct sw_launchers *launchers, const struct sw_launcher *row);
-/* The struct of a row. Of a cluster that was read without a list, or made by hand: as if the row
- * was the first. */
+/* The settings of a row. For a cluster read without a list, or made by hand: those of the first
+ * row. */
 const void *sw_cluster_settings(const struct sw_cluster_config *cluster,
                                 const struct sw_launcher *row);
-/* The file of the fabric that any of them names; NULL: none does. */
+/* The file of the fabric that any of them names; NULL: none. */
 const char *sw_cluster_fabric_path(const struct sw_cluster_config *cluster);
 
 #endif

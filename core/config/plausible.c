@@ -1,5 +1,5 @@
-/* Warnings of what is allowed and hardly meant: sizes that do not go together. Each says what was
- * probably meant; none changes anything. */
+/* Warnings of values that are allowed but hardly meant: sizes that do not fit each other. Each says
+ * what was probably meant; none changes a value. */
 #include "core/base/device.h"
 #include "core/config/internal.h"
 
@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A step of more tokens than this, and of more on each accelerator, is no training run: the largest
- * published ones have some 16 million in all ("The Llama 3 Herd of Models", arXiv:2407.21783,
- * section 3.4.1). */
+/* Limits above which a step's tokens are no training run: the largest published ones have about 16
+ * million in all ("The Llama 3 Herd of Models", arXiv:2407.21783, section 3.4.1). */
 static const double many_tokens = 1 << 30, many_tokens_each = 1 << 24;
 
 /* ---- A cluster ---- */
@@ -19,8 +18,7 @@ static double share(const struct sw_link_config *link)
     return link->bandwidth / (link->oversubscription > 1 ? link->oversubscription : 1);
 }
 
-/* The mapping of the list that a link was read from: links given in words may have been left out.
- */
+/* The mapping that a link was read from: links given in words may have been left out. */
 static const struct node *item_of(const struct node *links, const char *name)
 {
     const struct node *found = NULL;
@@ -42,7 +40,7 @@ static const struct node *place_in(const struct node *item, const char *key, con
     return value != NULL ? value : item != NULL ? item : root;
 }
 
-/* Domains and nodes lie within each other. */
+/* Warns of domains and nodes that do not nest. */
 static void warn_of_spans(struct sw_config *c, const struct node *at,
                           const struct sw_link_config *link, int32_t per_node)
 {
@@ -64,7 +62,7 @@ static void warn_of_spans(struct sw_config *c, const struct node *at,
             "did you mean 'spans: node'?");
 }
 
-/* Links of accelerators, whose domains may leave a node. */
+/* True for links of accelerators, whose domains may exceed a node. */
 static bool is_of_accelerators(const char *name)
 {
     static const char *const words[] = {"nvl", "nvswitch", "ici", "xgmi", "infinity", "ualink"};
@@ -74,12 +72,12 @@ static bool is_of_accelerators(const char *name)
     return false;
 }
 
-/* Links of accelerators are sold in bytes of a second, ports of networks in bits, of which a port
- * of 800 Gb/s is the widest (NVIDIA ConnectX-8). */
+/* Warns of bits given as bytes: links of accelerators are sold in bytes a second, network ports in
+ * bits, the widest at 800 Gb/s (NVIDIA ConnectX-8). */
 static void warn_of_bits(struct sw_config *c, const struct node *at,
                          const struct sw_link_config *link, bool is_network)
 {
-    const double widest = 100e9, beyond_any = 1e13; /* of which its row warns */
+    const double widest = 100e9, beyond_any = 1e13; /* its row warns of those */
     if (at == NULL || at->kind != NODE_SCALAR || link->bandwidth > beyond_any)
         return;
     const char *text = sw_config_shown(c, at->text);
@@ -110,7 +108,8 @@ static void warn_of_bits(struct sw_config *c, const struct node *at,
                               : "is it the figure of a whole node ('bandwidth_per_node')?");
 }
 
-/* Shared ports have what their accelerators have together. What was measured says so. */
+/* Warns of shared ports with less than their accelerators have together. Measured curves are
+ * trusted. */
 static void warn_of_shared(struct sw_config *c, const struct node *item,
                            const struct sw_link_config *link, int32_t per_node)
 {
@@ -163,7 +162,7 @@ void sw_config_warn_of_cluster(struct sw_config *c, const struct node *root,
 {
     warn_of_links(c, root, cluster);
     c->keys->cluster_root = root;
-    if (c->keys->kind == SW_CONFIG_CLUSTER) /* a run may say otherwise */
+    if (c->keys->kind == SW_CONFIG_CLUSTER) /* a run may set it otherwise */
         warn_of_settings(c, root, cluster);
 }
 
@@ -214,7 +213,8 @@ static void warn_of_sequence(struct sw_config *c, const struct node *at,
                 longest));
 }
 
-/* Beyond so many tokens some programs compute the model's attention otherwise than is done here. */
+/* Warns above a number of tokens where some programs compute the model's attention otherwise than
+ * here. */
 static void warn_of_chunks(struct sw_config *c, const struct node *at, const char *key,
                            int64_t tokens)
 {
@@ -233,7 +233,7 @@ static void warn_of_chunks(struct sw_config *c, const struct node *at, const cha
                          key, c->keys->plain_tokens));
 }
 
-/* A sequence that is made may be longer than one that is trained. */
+/* Warns of generated sequences longer than trained ones. */
 static void warn_of_served(struct sw_config *c, const struct node *at,
                            const struct sw_run_config *run)
 {
@@ -249,7 +249,7 @@ static void warn_of_served(struct sw_config *c, const struct node *at,
                       sw_config_format(c, "use max_tokens: %" PRId64, longest));
 }
 
-/* Adam moves every weight by about the learning rate at each step. */
+/* Warns of a large learning rate: Adam moves every weight by about that much each step. */
 static void warn_of_learning_rate(struct sw_config *c, const struct node *at,
                                   const struct sw_run_config *run)
 {
@@ -260,7 +260,7 @@ static void warn_of_learning_rate(struct sw_config *c, const struct node *at,
                           "look at the exponent: a usual figure is 'learning_rate: 3.0e-4'");
 }
 
-/* It is a fraction, or has a percent sign. */
+/* Warns of a margin written neither as a fraction nor with a percent sign. */
 static void warn_of_margin(struct sw_config *c, const struct node *at,
                            const struct sw_run_config *run)
 {

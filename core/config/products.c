@@ -1,13 +1,13 @@
-/* Points of matrix products: [rows, columns, depth, share], a full grid; of a profile also a grid
- * for each kind of product. Those of attention have other names for the same. */
+/* Points of matrix products: [rows, columns, depth, share], a full grid; in a profile, also a grid
+ * for each kind of product. Attention's have other names for the same. */
 #include "core/config/internal.h"
 
 #include <string.h>
 
 enum { MOST = SW_MAX_PRODUCT_ROWS * SW_MAX_PRODUCT_SIDES * SW_MAX_PRODUCT_SIDES };
 
-/* Products of a tenth of a millisecond and more, and what tiles and depths leave of them on the
- * average by core/cost/op_time.c. */
+/* Size of products of at least a tenth of a millisecond, and the mean share that tiles and depths
+ * leave of these, by core/cost/op_time.c. */
 static const double large_flops = 0x1p37, large_left = 0.94;
 
 static bool complain(struct sw_config *c, const struct node *at, const struct field *field,
@@ -18,8 +18,8 @@ static bool complain(struct sw_config *c, const struct node *at, const struct fi
     return false;
 }
 
-/* What the numbers of a point are called, and several of the first three; how few of the last a
- * grid has. */
+/* Names of a point's numbers, and plurals of the first three; the least number of depths in a
+ * grid. */
 struct names {
     const char *one[3], *several[3];
     int32_t least_depths;
@@ -59,8 +59,8 @@ static bool append(double *sizes, int32_t *count, int32_t room, double size)
     return true;
 }
 
-/* The sides of the grid, from the points that begin them: depths of the first column, columns of
- * the first rows. */
+/* Reads the sides of the grid from its first points: depths of the first column, columns of the
+ * first rows. */
 static bool read_sides(const struct node *value, int32_t least_depths, struct sw_products *p)
 {
     double at[4];
@@ -80,7 +80,7 @@ static bool read_sides(const struct node *value, int32_t least_depths, struct sw
            p->rows * p->columns * p->depths == (int32_t)value->count;
 }
 
-/* Every point at its place; the asymptote from the mean of the large ones. */
+/* Reads every point into the grid; the asymptote is from the mean of the large ones. */
 static bool read_shares(const struct node *value, struct sw_products *p)
 {
     double at[4], sum = 0;
@@ -155,7 +155,7 @@ static void write_products(struct writer *w, const struct field *field, const vo
 {
     const struct sw_products *p =
         *(const struct sw_products *const *)(const void *)((const char *)base + field->offset);
-    enum { POINT_BYTES = 4 * 32 + 16 }; /* four numbers, and what stands between them */
+    enum { POINT_BYTES = 4 * 32 + 16 }; /* four numbers and separators */
     char text[MOST * POINT_BYTES + 4], number[4][32];
     size_t used = 0;
     if (p == NULL)
@@ -179,7 +179,7 @@ const struct field_type sw_type_products = {read_products, write_products, NULL,
 const struct field_type sw_type_attention_grid = {read_products, write_products, NULL,
                                                   INSIDE_NOTHING, is_empty};
 
-/* ---- Of a profile ---- */
+/* ---- Grids of a profile ---- */
 
 enum { GRIDS = SW_PRODUCT_KINDS * SW_RATE_DTYPES };
 
@@ -192,7 +192,7 @@ static bool has_none(const void *at)
     return i == GRIDS;
 }
 
-/* Whether it is what a list says: of bf16, the same for every kind. */
+/* True if the value can be written as a list: a bf16 grid, the same for every kind. */
 static bool is_list(const struct sw_products *const grid[SW_PRODUCT_KINDS][SW_RATE_DTYPES])
 {
     for (int32_t k = 0; k < SW_PRODUCT_KINDS; k++)

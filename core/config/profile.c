@@ -1,5 +1,5 @@
-/* Which profile a cluster is priced with; the default one where the cluster has none of its own
- * (core/base/device.c says what software it stands for). */
+/* Chooses a cluster's profile; the default one if the cluster has none (core/base/device.c names
+ * the software of defaults). */
 #include "core/base/device.h"
 #include "core/config/internal.h"
 
@@ -101,7 +101,7 @@ static bool has_serving(const struct sw_accelerator_config *a)
     return sw_device_row(a->device)->serving.matmul > 0;
 }
 
-/* Only where the chip's own kernels were measured is more known than of any chip. */
+/* Uses more than the general default only if the chip's own kernels were measured. */
 static struct sw_profile_config assume_serving(const struct sw_cluster_config *cluster)
 {
     const struct sw_accelerator_config *a = &cluster->accelerator;
@@ -120,7 +120,7 @@ static struct sw_profile_config assume_serving(const struct sw_cluster_config *c
     return p;
 }
 
-/* `to` instead of what `from` stands for, with a launch that somebody told. */
+/* Replaces default `from` by `to`, keeping a given launch latency. */
 static void replace(struct sw_profile_config *p, const struct sw_usual_software *from,
                     struct sw_profile_config to)
 {
@@ -158,7 +158,7 @@ bool sw_config_describe_profile(struct sw_config *c, struct node *root,
         return false;
     }
     out->path = root->source->file;
-    out->launch_latency_s = -1; /* not told */
+    out->launch_latency_s = -1; /* not given */
     return sw_config_read_section(c, root, sw_profile_fields, out, UNKNOWN_ERROR).bad == 0;
 }
 
@@ -204,8 +204,8 @@ static void schema_profile(struct sw_json *j, const struct field *field)
 const struct field_type sw_type_profile = {read_profile, write_profile, schema_profile,
                                            INSIDE_DESCRIPTION, NULL};
 
-/* "clusters/a.yaml" -> "clusters/a.profile.yaml", where `runner calibrate` is told to write; NULL:
- * the cluster has no such file of its own. */
+/* "clusters/a.yaml" -> "clusters/a.profile.yaml", where `runner calibrate` should write; NULL: the
+ * cluster has no file of its own. */
 static const char *measured_path(struct sw_config *c, const char *cluster)
 {
     const char *name = cluster != NULL ? strrchr(cluster, '/') : NULL;
@@ -238,7 +238,7 @@ static bool is_of_other(const struct sw_profile_config *p, const struct sw_accel
     return p->accelerator != NULL && a->name != NULL && strcmp(p->accelerator, a->name) != 0;
 }
 
-/* Whether the list, whose names stand between commas, has the name. */
+/* True if a comma-separated list has the name. */
 static bool has_name(const char *list, const char *name)
 {
     const size_t bytes = strlen(name);
@@ -252,16 +252,15 @@ static bool has_name(const char *list, const char *name)
     return false;
 }
 
-/* Rows of a chip that are priced with the profile of its sibling are off by 1.2 to 1.4 times as
- * much as with its own, with a bias of 2 to 5 %: of the A100 with 40 and with 80 GB, 61 runs of
- * llm-foundry (tests/bench/published/README.md). */
+/* Widening of the band for a sibling's profile. Errors are 1.2 to 1.4 times those with the chip's
+ * own profile, with a bias of 2 to 5 %: A100 with 40 and with 80 GB, 61 runs of llm-foundry
+ * (tests/bench/published/README.md). */
 static const double sibling_widening = 2;
 
-/* Shares are of this chip's peaks. What `runner calibrate` tells of a chip that it knows is the
- * data sheet's, but fp32's peak: that is what its libraries made of bf16's, and stays that part of
- * it, as does that of 8 bits where this chip tells none. Others tell what they measured, so a note
- * says what was done. *told: whether there were any.
- */
+/* Makes shares refer to this chip's peaks. For a known chip `runner calibrate` writes the data
+ * sheet's peaks, except fp32, where libraries use bf16 hardware: it stays the same part of bf16's,
+ * as does that of 8 bits if this chip gives none. For other chips it writes measured peaks, so a
+ * note says what was done. *told: true if there were any. */
 static void take_own_peaks(struct sw_profile_config *p, const struct sw_accelerator_config *a,
                            bool *told)
 {
@@ -275,8 +274,8 @@ static void take_own_peaks(struct sw_profile_config *p, const struct sw_accelera
         p->peak_int8_flops *= a->peak_bf16_flops / bf16;
 }
 
-/* The band around times by a sibling's profile, twice as wide as its own or as the default's is,
- * whichever is narrower; *about: what became of it. */
+/* Widens the band of times by a sibling's profile: twice its own or the default's, whichever is
+ * narrower; *about: describes the result. */
 static void widen_band(struct sw_config *c, struct sw_profile_config *p,
                        const struct sw_profile_config *assumed, const char **about)
 {
@@ -294,7 +293,7 @@ static void widen_band(struct sw_config *c, struct sw_profile_config *p,
                                         p->band_high);
 }
 
-/* A sibling's profile becomes one of this chip: a plan that holds it does not widen it again. */
+/* Turns a sibling's profile into this chip's: a plan that contains it does not widen it again. */
 static void adopt(struct sw_config *c, struct sw_profile_config *p,
                   const struct sw_accelerator_config *a, const struct sw_profile_config *assumed)
 {
@@ -302,7 +301,8 @@ static void adopt(struct sw_config *c, struct sw_profile_config *p,
     const char *about;
     bool told;
     take_own_peaks(p, a, &told);
-    for (int32_t i = 0; i < p->matmul.count && best > 0; i++) /* no kernel of this chip has more */
+    for (int32_t i = 0; i < p->matmul.count && best > 0; i++) /* no kernel of this chip reaches
+                                                                 more */
         p->matmul.point[i].fraction =
             p->matmul.point[i].fraction < best ? p->matmul.point[i].fraction : best;
     widen_band(c, p, assumed, &about);
@@ -319,7 +319,7 @@ static void adopt(struct sw_config *c, struct sw_profile_config *p,
     p->accelerator = a->name;
 }
 
-/* What is not told is what is assumed. */
+/* Fills unset fields with defaults. */
 static void complete(struct sw_profile_config *p, const struct sw_profile_config *assumed)
 {
     p->name = p->name != NULL ? p->name : assumed->name;
@@ -330,8 +330,8 @@ static void complete(struct sw_profile_config *p, const struct sw_profile_config
         p->launch_latency_s >= 0 ? p->launch_latency_s : assumed->launch_latency_s;
 }
 
-/* A file that names the default of serving changes what it says of it. What it then is has no name
- * of its own: read again, a plan that holds it says all. */
+/* Completes a file that names the serving default and changes some of it. The result has no name of
+ * its own: a plan that contains it writes all of it. */
 static void complete_serving(struct sw_profile_config *p, const struct sw_profile_config *assumed)
 {
     if (p->at.peak_int8.file == NULL)
@@ -347,7 +347,7 @@ static void complete_serving(struct sw_profile_config *p, const struct sw_profil
     p->source = p->source != NULL ? p->source : assumed->source;
 }
 
-/* Whether a file holds a default unchanged, as plans do. */
+/* True if a file has an unchanged default, as plans do. */
 static bool is_unchanged(const struct sw_profile_config *p, const struct sw_profile_config *assumed)
 {
     struct sw_profile_config same = *assumed;
@@ -356,7 +356,7 @@ static bool is_unchanged(const struct sw_profile_config *p, const struct sw_prof
     return sw_config_same_fields(sw_profile_fields, p, &same);
 }
 
-/* Of a profile that names the default of serving. */
+/* Settles a profile that names the serving default. */
 static bool settle_serving(struct sw_config *c, const struct sw_cluster_config *cluster,
                            struct sw_profile_config *p)
 {

@@ -1,11 +1,11 @@
-/* The public side: from a path or a text to a struct sw_config. */
+/* Public calls: from a path or a text to a struct sw_config. */
 #include "core/config/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Of the keys of each kind but plans: how many stand in the mapping. */
+/* Counts the mapping's keys that belong to each kind but plans. */
 static void count_keys(const struct sw_config *c, const struct node *root,
                        int32_t hits[SW_CONFIG_UNKNOWN])
 {
@@ -26,7 +26,7 @@ static enum sw_config_kind guess_kind(const struct sw_config *c, const struct no
     if (schema != NULL && schema->kind == NODE_SCALAR &&
         strncmp(schema->text, "shardwright.plan", 16) == 0)
         return SW_CONFIG_PLAN;
-    /* a record that a program keeps, such as stages.json */
+    /* record written by a program, such as stages.json */
     if (schema != NULL && schema->kind == NODE_SCALAR &&
         strncmp(schema->text, "shardwright.", 12) == 0)
         return SW_CONFIG_UNKNOWN;
@@ -46,7 +46,7 @@ static void set_kind(struct sw_config *c, enum sw_config_kind kind)
     c->generated = kind == SW_CONFIG_PLAN;
 }
 
-/* What the mapping is, where it is plainly not of that kind. */
+/* Kind of a mapping that is plainly not of the given kind. */
 static enum sw_config_kind plain_kind(const struct sw_config *c, const struct node *root,
                                       enum sw_config_kind kind)
 {
@@ -62,7 +62,7 @@ static enum sw_config_kind plain_kind(const struct sw_config *c, const struct no
     return hits[guess] >= 2 && hits[guess] > 2 * mine ? guess : kind;
 }
 
-/* What to do with a file of `found` where one of `kind` is wanted. */
+/* Help for a file of `found` where one of `kind` is wanted. */
 static const char *other_kind_help(struct sw_config *c, const struct node *root,
                                    enum sw_config_kind found, enum sw_config_kind kind)
 {
@@ -130,7 +130,7 @@ static bool is_plan(struct sw_config *c, const struct node *root)
     const struct node *schema = sw_node_find(root, "schema");
     if (root->kind != NODE_MAPPING || (schema != NULL && schema->kind == NODE_SCALAR &&
                                        strcmp(schema->text, SW_PLAN_SCHEMA) == 0))
-        return true; /* what is not a mapping is reported as such */
+        return true; /* a value that is no mapping is reported elsewhere */
     static const char any[] = "shardwright.plan/";
     if (schema != NULL && schema->kind == NODE_SCALAR &&
         strncmp(schema->text, any, sizeof any - 1) == 0) {
@@ -166,7 +166,7 @@ static struct sw_place place_of(const struct node *root, const char *section, co
     return (struct sw_place){at->source->file, at->line, at->column};
 }
 
-/* Resolving a path forgets where and how it was written. */
+/* Notes how paths were written, which resolving forgets. */
 static void note_paths(const struct node *root, struct sw_run_config *run)
 {
     const struct node *checkpoint = sw_node_find(sw_node_find(root, "checkpoint"), "directory");
@@ -236,7 +236,7 @@ static void describe_kind(struct sw_config *c, struct node *root)
     }
 }
 
-/* earlier: the stage before the one that is read, of a run with stages. */
+/* earlier: the stage before the current one, in a run with stages. */
 static void describe(struct sw_config *c, struct node *root, const struct sw_override *overrides,
                      int32_t override_count, int32_t stage, const struct sw_run_config *earlier)
 {
@@ -279,12 +279,12 @@ struct sw_config *sw_config_end(struct sw_config *c, struct sw_error *err)
     return NULL;
 }
 
-/* What the engine asks. */
+/* Hooks of the engine. */
 static enum key_fate fate(struct sw_config *c, const struct node *value)
 {
     const enum key_fate found = sw_model_key_fate(c, value);
-    /* what is known to be without effect is told of the model's own file, not of every run that
-     * names it; what nobody knows is told always */
+    /* keys known to have no effect are noted for the model's own file, not for every run that names
+     * it; unknown keys always */
     return found == KEY_NOTED && c->keys->kind != SW_CONFIG_MODEL ? KEY_IGNORED : found;
 }
 
@@ -341,7 +341,8 @@ struct sw_config *sw_config_begin(enum sw_config_kind kind, const struct sw_laun
     return NULL;
 }
 
-/* The stages behind the first, each from the same text: what is read is changed on the way. */
+/* Reads the stages behind the first, each from the same text again, since reading changes the
+ * tree. */
 static void read_later(struct sw_config *c, const struct source *text,
                        const struct sw_override *overrides, int32_t override_count)
 {

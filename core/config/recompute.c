@@ -1,4 +1,4 @@
-/* `recompute`: a word, or values of a layer and the first layers that make them again. */
+/* `recompute`: a word, or values of a layer and the number of first layers that recompute them. */
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/config/internal.h"
@@ -9,7 +9,7 @@
 
 static const char values_help[] = "recompute: {values: [n1, n2, h], layers: 8}";
 
-/* Words that stand for a set: old ones, still understood. */
+/* True for old words that stand for a set. */
 static bool is_before_attention(const char *text)
 {
     return strcmp(text, "before_attention") == 0 || strcmp(text, "attention") == 0;
@@ -40,7 +40,7 @@ static bool read_word(struct sw_config *c, const struct field *field, const stru
     }
     const char *near = sw_text_nearest(value->text, words, count);
     int32_t distance;
-    /* other software's word for some of the values: auto makes as few again as fits */
+    /* other software's word for some of the values: auto recomputes as little as fits */
     if (near == NULL && automatic != NULL && sw_text_is_near(value->text, "selective", &distance))
         near = words[2];
     sw_config_error_at(c, value,
@@ -159,7 +159,7 @@ static bool read_of_plan(struct sw_config *c, const struct field *field, struct 
     return read(c, field, value, NULL, &plan->recompute);
 }
 
-/* Those of the values that models have: nothing else is written without quotes. */
+/* Characters of values' names: nothing else is written without quotes. */
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyz0123456789_+"
 
 static void write_values(FILE *out, const char *key, const struct sw_values_config *values)
@@ -181,7 +181,7 @@ static bool has_values(const struct sw_values_config *values)
     return values->all || values->count > 0;
 }
 
-/* The word for it, NULL: there is none. */
+/* The word for it, NULL: none. */
 static const char *word_of(const struct sw_recompute_config *r)
 {
     if (r->before_attention)

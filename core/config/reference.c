@@ -1,15 +1,15 @@
-/* A page of Markdown from the field tables: every key with what it takes, its default and what it
- * means. docs/reference holds the pages. */
+/* Pages of Markdown from the field tables: every key with its type, default and meaning.
+ * docs/reference holds the pages. */
 #include "core/config/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The mappings around a table, inside out; NULL: the file itself. */
+/* Mappings around a table, inside out; NULL: the file itself. */
 struct path {
     const struct path *outer;
     const char *key;
-    bool list; /* of mappings */
+    bool list; /* true for a list of mappings */
 };
 
 static void write_path(FILE *out, const struct path *path)
@@ -20,7 +20,7 @@ static void write_path(FILE *out, const struct path *path)
     fprintf(out, "%s%s.", path->key, path->list ? "[]" : "");
 }
 
-/* Text inside a cell of a table, where a bar would end it. */
+/* Writes text in a table's cell, which a bar would end. */
 static void write_cell(FILE *out, const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -46,7 +46,7 @@ static void write_limit(FILE *out, double limit)
         fputs(sw_real_format(limit, buffer), out);
 }
 
-/* Limits that only keep arithmetic finite say nothing to a reader. */
+/* Skips limits that only keep arithmetic finite. */
 static void write_range(FILE *out, const struct field *field)
 {
     const bool limited = field->min != 0 || field->max != 0 || field->above_min;
@@ -73,7 +73,8 @@ static void write_words(FILE *out, const struct field *field)
     }
 }
 
-/* The words of the first enum of a JSON Schema, with `before` in front of them; nothing without. */
+/* Writes the words of the first enum of a JSON Schema, with `before` in front; nothing without an
+ * enum. */
 static void write_schema_words(FILE *out, const char *schema, const char *before)
 {
     const char *word = schema != NULL ? strstr(schema, "\"enum\": [") : NULL;
@@ -88,7 +89,7 @@ static void write_schema_words(FILE *out, const char *schema, const char *before
     }
 }
 
-/* What is no scalar: the row's fields, words, JSON Schema or example show its form. */
+/* Describes a value that is no scalar by the row's fields, words, JSON Schema or example. */
 static void write_custom(FILE *out, const struct field *field)
 {
     const bool list = field->example[0] == '[', mapping = field->example[0] == '{';
@@ -179,7 +180,7 @@ static void write_type(FILE *out, const struct field *field)
     case FIELD_SECTION:
         fputs("mapping, below", out);
         break;
-    case FIELD_SETTINGS: /* sections stand in its place */
+    case FIELD_SETTINGS: /* replaced by sections */
         break;
     case FIELD_CUSTOM:
         write_custom(out, field);
@@ -205,7 +206,7 @@ static void write_row(FILE *out, const struct path *path, const struct field *fi
     fputs(" |\n", out);
 }
 
-/* One table, then one for each mapping in it. */
+/* Writes one table, then one for each mapping in it. */
 static void write_table(FILE *out, const struct path *path, const struct field *fields)
 {
     fputs("| key | value | default | example | meaning |\n| --- | --- | --- | --- | --- |\n", out);
@@ -226,7 +227,7 @@ static void write_table(FILE *out, const struct path *path, const struct field *
     }
 }
 
-/* Whether a table or one below it has quantities. */
+/* True if a table or one below it has quantities. */
 static bool has_units(const struct field *fields)
 {
     for (const struct field *field = fields; field->key != NULL; field++)
@@ -236,7 +237,7 @@ static bool has_units(const struct field *fields)
     return false;
 }
 
-/* The names that stand in recompute, and the printed program. */
+/* Names of values in recompute, and in the printed program. */
 static void write_values(FILE *out)
 {
     fputs(
@@ -285,7 +286,7 @@ static const char *const intros[] = {
 };
 _Static_assert(sizeof intros / sizeof *intros == SW_CONFIG_UNKNOWN, "an intro for each kind");
 
-/* key: of the section that a %s in it means. */
+/* key: of the section that replaces %s. */
 static void write_intro(FILE *out, const char *intro, const char *key)
 {
     for (const char *place; (place = strstr(intro, "%s")) != NULL; intro = place + strlen("%s"))

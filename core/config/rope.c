@@ -1,4 +1,4 @@
-/* rope_parameters and rope_scaling: how the rotary angles are stretched. */
+/* rope_parameters and rope_scaling: the stretching of rotary angles. */
 #include "core/config/internal.h"
 
 #include <inttypes.h>
@@ -23,10 +23,11 @@ struct rope_text {
     bool truncate;
     float short_divisors[SW_ROPE_MOST_PAIRS], long_divisors[SW_ROPE_MOST_PAIRS];
     int rope_type, type;
-    struct sw_model *model; /* which has the sizes and partial_rotary_factor */
+    struct sw_model *model; /* model with the sizes and partial_rotary_factor */
 };
 
-/* Share of a head that rotates. Transformers' other classes pass the key over or fail with it. */
+/* Reads the share of a head that rotates. Other classes of transformers ignore the key or fail with
+ * it. */
 static bool read_share(struct sw_config *c, struct node *value, struct sw_model *model)
 {
     static const struct field share = {.key = "partial_rotary_factor",
@@ -127,7 +128,7 @@ const char *sw_rope_type_name(const struct sw_rope *rope)
         .key = name, .type = FIELD_REAL, AT(member), .min = 0, .above_min = least, .max = 1e6,     \
         .example = sample, .about = text                                                           \
     }
-/* The first row is of rope_parameters only. */
+/* The first row exists in rope_parameters only. */
 const struct field sw_rope_fields[] = {
     {.key = "rope_theta",
      .type = FIELD_REAL,
@@ -216,7 +217,7 @@ const struct field sw_rope_fields[] = {
 #undef AT
 #undef FACTOR
 
-/* A type that is refused, in either spelling; reported. */
+/* True if the type is refused, in either spelling; reported. */
 static bool is_rope_refused(struct sw_config *c, const struct field *field,
                             const struct node *value)
 {
@@ -239,7 +240,7 @@ static bool is_rope_refused(struct sw_config *c, const struct field *field,
     return false;
 }
 
-/* Every key that the type needs is there, and none that it does not read. */
+/* Checks that every key which the type needs is there, and none that it does not read. */
 static bool check_rope(struct sw_config *c, const struct field *field, const struct section *s,
                        const struct rope_text *text)
 {
@@ -251,7 +252,7 @@ static bool check_rope(struct sw_config *c, const struct field *field, const str
     };
     static const struct {
         const char *key;
-        int needed, read; /* by these types; read: or left out */
+        int needed, read; /* types that need it; that read it, if present */
     } keys[] = {
         {"factor", LINEAR | LLAMA3, YARN | LONGROPE},
         {"low_freq_factor", LLAMA3, 0},
@@ -294,7 +295,7 @@ static bool check_rope(struct sw_config *c, const struct field *field, const str
     return good;
 }
 
-/* Peng et al. 2023, with DeepSeek's weights of it. */
+/* Peng et al. 2023, with DeepSeek's weights. */
 static double yarn_scale(double factor, double weight)
 {
     return factor <= 1 ? 1 : 0.1 * weight * log(factor) + 1;
@@ -305,7 +306,7 @@ double sw_longrope_attention_factor(double factor, int64_t original)
     return factor <= 1 ? 1 : sqrt(1 + log(factor) / log((double)original));
 }
 
-/* Fills in what yarn and longrope have by default, as transformers 5 does. */
+/* Fills in the defaults of yarn and longrope, as in transformers 5. */
 static bool settle_rope(struct sw_config *c, const struct field *field, const struct section *s,
                         const struct sw_model_config *m, struct rope_text *text)
 {
@@ -360,8 +361,7 @@ static void rename_types(struct node *value, uint8_t family)
             entry->text = rope_types[SW_ROPE_LONGROPE];
 }
 
-/* True if the lists of longrope are taken: of all layers, and the same where they are told twice.
- */
+/* True if longrope's lists are accepted: for all layers, and equal if given twice. */
 static bool take_divisors(struct sw_config *c, const struct node *value, struct sw_model *model,
                           const struct sw_rope *rope, const struct rope_text *text)
 {
@@ -417,7 +417,7 @@ static bool read_one_rope(struct sw_config *c, const struct field *field, struct
         return false;
     if (text.rope.scaling == SW_ROPE_PLAIN)
         text.rope.factor = 1;
-    /* Only rope_parameters is read before, and leaves a factor. */
+    /* Only rope_parameters was read before, and sets a factor. */
     if (rope->factor != 0 && memcmp(rope, &text.rope, sizeof *rope) != 0) {
         sw_config_error_at(c, value, "'rope_scaling' differs from 'rope_parameters'",
                            "write one of them");
@@ -427,7 +427,7 @@ static bool read_one_rope(struct sw_config *c, const struct field *field, struct
     return true;
 }
 
-/* Reads the section, or the mapping of each kind of layers in rope_parameters. */
+/* Reads the section, or in rope_parameters the mapping for each kind of layers. */
 static bool read_rope(struct sw_config *c, const struct field *field, struct node *value,
                       void *base)
 {
@@ -446,8 +446,8 @@ static bool read_rope(struct sw_config *c, const struct field *field, struct nod
            (local == NULL || read_one_rope(c, field, local, m, &shape->local_rope));
 }
 
-/* A number written in two places, of which transformers 4 reads the one and 5 the other. Returns
- * the one that counts, NULL: the two differ (reported). --set counts before a file. */
+/* Chooses between two spellings of a number, of which transformers 4 reads one and 5 the other;
+ * NULL: they differ (reported). --set wins over a file. */
 static const struct node *pick_spelling(struct sw_config *c, const struct node *outside,
                                         const struct node *inside, const char *section)
 {
@@ -474,7 +474,8 @@ bool sw_model_check_rope(struct sw_config *c, const struct node *root, struct sw
     static const char length[] = "original_max_position_embeddings";
     static const char *const sections[] = {"rope_parameters", "rope_scaling"};
     const struct node *told = sw_node_find(root, sections[0]);
-    const struct node *full = sw_node_find(told, "full_attention"); /* of kinds of layers */
+    const struct node *full = sw_node_find(told, "full_attention"); /* one mapping for each kind of
+                                                                       layers */
     const struct node *base = sw_node_find(full != NULL ? full : told, "rope_theta");
     const char *where = full != NULL ? "rope_parameters.full_attention" : sections[0];
     const struct node *theta =

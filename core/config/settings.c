@@ -1,5 +1,5 @@
-/* The values of launchers' settings that are no scalars: lists of texts, lines of the shell,
- * variables, and the fabric, which is a file of its own. */
+/* Values of launchers' settings that are no scalars: lists of texts, lines of the shell, variables,
+ * and the fabric, which is a file of its own. */
 #include "core/base/shell.h"
 #include "core/config/internal.h"
 
@@ -20,7 +20,7 @@ static bool refuse(struct sw_config *c, const struct node *at, const char *messa
 
 /* ---- Lists of texts ---- */
 
-/* Room for the items of a list, or for one; NULL: reported. */
+/* Makes room for the items of a list, or for one; NULL: reported. */
 static const char **make_items(struct sw_config *c, const struct field *field,
                                const struct node *value, int32_t count)
 {
@@ -98,8 +98,8 @@ static void schema_texts(struct sw_json *j, const struct field *field)
 const struct field_type sw_type_texts = {read_texts, write_texts, schema_texts, INSIDE_NOTHING,
                                          no_texts};
 
-/* Lines of the shell, a list or a text of several; what one opens the same or a later one closes.
- */
+/* Lines of the shell, a list or a text of several; the same or a later line must close every quote
+ * and block. */
 static bool read_lines(struct sw_config *c, const struct field *field, struct node *value,
                        void *base)
 {
@@ -151,7 +151,7 @@ const struct field_type sw_type_lines = {read_lines, write_texts, schema_texts, 
 
 /* ---- The environment ---- */
 
-/* Why a variable is not to be set, and what to do; NULL: it may be. */
+/* Reason why a variable is reserved, and help; NULL: it may be set. */
 static const char *variable_is_taken(const struct sw_config *c, const char *name, const char **help)
 {
     static const char *const shell[] = {"BASHOPTS",  "BASH_VERSINFO", "EUID",     "PPID",
@@ -172,7 +172,7 @@ static const char *variable_is_taken(const struct sw_config *c, const char *name
     return NULL;
 }
 
-/* Puts one variable where its name stands, or at the end; a value of NULL takes it away. */
+/* Replaces the variable of that name, or appends it; value NULL removes it. */
 static void put_variable(struct sw_variable *item, int32_t *count, const char *name,
                          const char *value)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An item of the list as it is read. */
+/* An item of the list. */
 struct item {
     const char *warn_if, *note_if, *say;
     struct sw_place warn_at, note_at;
@@ -84,7 +84,7 @@ static void read_list(struct sw_config *c, const struct node *root, struct sw_si
             out->count++;
 }
 
-/* The first mistake as an error. */
+/* Returns the first mistake as an error. */
 static int fail_first(const struct sw_config *c, struct sw_error *err)
 {
     for (int32_t i = 0; i < c->diagnostic_count; i++) {
@@ -97,7 +97,7 @@ static int fail_first(const struct sw_config *c, struct sw_error *err)
     return sw_fail(err, SW_BAD_INPUT, "the site's file cannot be read");
 }
 
-/* True if a file has nothing but comments, so that it has no conditions. */
+/* True if a file has only comments, and so no conditions. */
 static bool is_blank(const char *path)
 {
     char *text = NULL;

@@ -1,12 +1,12 @@
-/* `stages` of a run: each stage is the run's own mapping with the stage's in its place, key by key.
- * Nothing but the tree knows of it: whatever is read, checked and reported of a run is of a stage,
- * at the lines where its values stand. */
+/* `stages` of a run: each stage is the run's own mapping with the stage's keys replaced. Only the
+ * tree knows of stages: all reading, checks and reports of a run apply to a stage, at the lines of
+ * its values. */
 #include "core/base/file.h"
 #include "core/config/internal.h"
 
 #include <string.h>
 
-/* Keys of a run that may differ from stage to stage; the others are of the run as a whole. */
+/* Keys of a run that stages may set; the others belong to the run as a whole. */
 static const char *const run_keys[] = {"sequence_length",
                                        "global_batch_size",
                                        "mesh_dim",
@@ -24,7 +24,7 @@ static const char *const run_keys[] = {"sequence_length",
                                        "memory_headroom",
                                        "checkpoint",
                                        "evaluate"};
-/* Keys of its model that may. */
+/* Keys of its model that stages may set. */
 static const char *const model_keys[] = {"rope_theta", "rope_scaling", "rope_parameters",
                                          "max_position_embeddings"};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -105,7 +105,7 @@ const struct field_type sw_type_stages = {refuse, NULL, write_schema, INSIDE_ITE
 
 /* ---- Trees ---- */
 
-/* Puts one entry of a mapping in the place of another, with its key. */
+/* Replaces one entry of a mapping by another with its key. */
 static void put(struct node *there, const struct node *entry)
 {
     struct node *next = there->next;
@@ -113,7 +113,7 @@ static void put(struct node *there, const struct node *entry)
     there->next = next;
 }
 
-/* The entries of `from` in the place of those of `into`; sections are merged key by key. */
+/* Replaces entries of `into` by those of `from`; sections are merged key by key. */
 static void merge(struct node *into, const struct node *from, const struct field *fields)
 {
     struct node *next;
@@ -148,7 +148,7 @@ static void take_out(struct node *map, const char *key)
     }
 }
 
-/* A value that goes before what the model's file says in other places, as one of --set does. */
+/* Makes a value override the model's file everywhere, as --set does. */
 static void set_over(struct node *value, const struct source *source)
 {
     value->source = source;
@@ -156,7 +156,7 @@ static void set_over(struct node *value, const struct source *source)
         set_over(inside, source);
 }
 
-/* Puts the stage's keys of the model into the model's mapping, which its file has. */
+/* Puts the stage's keys of the model into the model's own mapping. */
 static void change_model(struct sw_config *c, struct node *root, struct node *map)
 {
     struct node *model = sw_node_find(root, "model");
@@ -201,7 +201,7 @@ static void change_model(struct sw_config *c, struct node *root, struct node *ma
 
 /* ---- The list ---- */
 
-/* The text of an item's name; NULL: it has none that can be read. */
+/* Text of an item's name; NULL: none that can be read. */
 static const char *name_of(const struct node *item)
 {
     const struct node *name = sw_node_find(item, "name");
@@ -233,7 +233,7 @@ void sw_stages_name(struct sw_config *c, struct node *root)
     }
 }
 
-/* A key that no stage has: of the whole run, or of nothing. */
+/* Reports a key that stages may not set: a key of the whole run, or unknown. */
 static void refuse_key(struct sw_config *c, const struct node *entry)
 {
     const struct field *fields = c->keys->tables->stage;
@@ -257,8 +257,8 @@ static void refuse_key(struct sw_config *c, const struct node *entry)
                            sw_config_format(c, "known keys: %s", list));
 }
 
-/* Reports what is wrong with one item itself, and takes it out; what its values mean is reported
- * when they are read as the run's. */
+/* Reports mistakes in an item's structure, and removes it; its values are checked when read as the
+ * run's. */
 static bool check_item(struct sw_config *c, const struct field *field, struct node *item)
 {
     struct node *next;
@@ -284,7 +284,7 @@ static bool check_item(struct sw_config *c, const struct field *field, struct no
     return true;
 }
 
-/* Names are of folders and files, so that each has its own. */
+/* Checks that names, which become folders and files, are unique. */
 static void check_names(struct sw_config *c, const struct node *list)
 {
     for (const struct node *item = list->first; item != NULL; item = item->next) {
@@ -304,7 +304,7 @@ static void check_names(struct sw_config *c, const struct node *list)
     }
 }
 
-/* The list, where it is one that can be read; else reported, or there is none. */
+/* The list if it can be read; NULL: reported, or absent. */
 static struct node *check_list(struct sw_config *c, const struct node *root)
 {
     const struct field *field = sw_field_find(c->keys->tables->run, "stages");
@@ -373,7 +373,7 @@ int32_t sw_stages_take(struct sw_config *c, struct node *root, int32_t index,
 
 /* ---- The run ---- */
 
-/* One stage goes on counting where the other ended. */
+/* Checks that a stage continues at the step where the one before ended. */
 static bool check_steps(struct sw_config *c, const struct sw_run_config *run)
 {
     const struct sw_stage_made *made = c->keys->stage;
@@ -394,7 +394,7 @@ static bool check_steps(struct sw_config *c, const struct sw_run_config *run)
     return false;
 }
 
-/* Moments of int8 are codes that nothing else reads, and no other kind becomes them. */
+/* Checks moments between stages: int8 codes convert neither to nor from other types. */
 static bool check_moments(struct sw_config *c, const struct sw_run_config *run)
 {
     const struct sw_stage_made *made = c->keys->stage;
@@ -478,7 +478,7 @@ static bool has_override(const struct node *node, int32_t index)
     return false;
 }
 
-/* True if a later one sets the same key. */
+/* True if a later override sets the same key. */
 static bool is_replaced(const struct sw_override *overrides, int32_t override_count, int32_t i)
 {
     const size_t key = strcspn(overrides[i].text, "=") + 1;

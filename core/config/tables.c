@@ -357,7 +357,7 @@ static const struct field peak_fields[] = {
         .custom = &sw_type_attention_grid, .example = SW_ATTENTION_EXAMPLE,                        \
         .schema = SW_PRODUCTS_SCHEMA, .about = what                                                \
     }
-/* What a grid says of sizes that are none of its points. */
+/* Errors of a grid away from its points. */
 #define ERRORS_OF(grid)                                                                            \
     SW_ERROR_OF(AT(grid##_error), #grid "_error", #grid,                                           \
                 "measured sizes that are none of its points"),                                     \
@@ -420,7 +420,7 @@ const struct field sw_accelerator_fields[] = {
      .max = SW_MANY,
      .example = "5 GB",
      .about = "memory kept free for contexts and library buffers: no plan uses it"},
-    /* The rows of the two sections hold offsets in the accelerator itself. */
+    /* The rows of the two sections have offsets in the accelerator itself. */
     {.key = "peak",
      .type = FIELD_SECTION,
      .offset = 0,
@@ -837,7 +837,7 @@ const struct field sw_cluster_fields[] = {
      .expects = "1 to 8 letters",
      .example = "EUR",
      .about = "unit of price_per_accelerator_hour; default: USD"},
-    {.key = "launcher", AT(launcher), .type = FIELD_WORD}, /* the rest follows from the list */
+    {.key = "launcher", AT(launcher), .type = FIELD_WORD}, /* the list supplies the rest */
     {.key = "settings", .type = FIELD_SETTINGS, AT(settings), .brief = true},
     {.key = NULL},
 };

@@ -46,7 +46,7 @@ static const struct field_type digest_type = {read_digest, write_digest, NULL, I
                                               NULL};
 #define DIGEST_SCHEMA "{\"type\": \"string\", \"pattern\": \"^[0-9a-f]{16}$\"}"
 
-/* A prediction is worth six digits. */
+/* Writes six digits, which suffice for a prediction. */
 static bool read_estimate(struct sw_config *c, const struct field *field, struct node *value,
                           void *base)
 {
@@ -111,7 +111,7 @@ static bool read_inputs(struct sw_config *c, const struct field *field, struct n
     return true;
 }
 
-/* What a YAML reader could take for something else is %XX. */
+/* Writes characters that a YAML reader could misread as %XX. */
 static void write_inputs(struct writer *w, const struct field *field, const void *base)
 {
     static const struct field digest = {.key = "digest",
@@ -145,7 +145,7 @@ static void write_inputs(struct writer *w, const struct field *field, const void
 static const struct field_type inputs_type = {read_inputs, write_inputs, NULL, INSIDE_NOTHING,
                                               NULL};
 
-/* Never a path: a plan is self-contained. */
+/* A mapping, never a path: a plan is self-contained. */
 static bool read_run(struct sw_config *c, const struct field *field, struct node *value, void *base)
 {
     (void)field;
@@ -397,7 +397,7 @@ const struct field sw_plan_fields[] = {
      .type = FIELD_CUSTOM,
      AT(digest),
      .required = true,
-     .elsewhere = true, /* it is of the whole text, which is written first */
+     .elsewhere = true, /* digest of the whole text, which is written first */
      .custom = &digest_type,
      .example = "'0123456789abcdef'",
      .schema = DIGEST_SCHEMA,

@@ -1,4 +1,4 @@
-/* The keys of a profile, of a curve, and of the constants that older accelerator files hold. */
+/* Keys of a profile, of a curve, and of the constants in older accelerator files. */
 #include "core/config/internal.h"
 
 #include <stddef.h>
@@ -147,7 +147,7 @@ static const struct field attention_fields[] = {
 #undef ATTENTION_BY_SIZE
 
 #undef AT
-/* A figure of a link that the points were fitted with. */
+/* A link's figure with which the points were fitted. */
 #define BESIDE(word, shown)                                                                        \
     {                                                                                              \
         .key = #word, .type = FIELD_SECONDS, .offset = offsetof(struct sw_curve_file, word##_s),   \

@@ -748,7 +748,7 @@ const struct field sw_run_fields[] = {
      .example = "{type: generate, input: prompts.jsonl, output: texts.jsonl}",
      .about = "what the job does, where it is not training; no part of the plan, the script says "
               "it"},
-    /* After `cluster`: what is written here replaces what the cluster says. */
+    /* Stands after `cluster`: these values replace the cluster's. */
     {.key = "profile",
      .type = FIELD_CUSTOM,
      AT(cluster.profile),

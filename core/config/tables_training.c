@@ -1,4 +1,4 @@
-/* The keys of a run file that say how it is trained: the optimizer and adapters. */
+/* Keys of a run file about training: the optimizer and adapters. */
 #include "core/config/internal.h"
 
 #include <stddef.h>

@@ -31,7 +31,7 @@ static bool is_text(const struct node *node, const char *text)
     return node != NULL && node->kind == NODE_SCALAR && strcmp(node->text, text) == 0;
 }
 
-/* Gives the text part what --set says of the model. */
+/* Applies --set's values for the model to the text part. */
 static void move_overrides(struct sw_config *c, const struct node *root, struct node *text)
 {
     for (const struct node *entry = root->first; entry != NULL; entry = entry->next) {
@@ -87,7 +87,7 @@ void sw_model_add_defaults(struct sw_config *c, struct node *root, uint8_t famil
                             sw_node_find(root, "rope_parameters") != NULL;
         if (inside || sw_node_find(root, entry->key->text) != NULL)
             continue;
-        entry->source = root->source; /* a mistake points at the mapping that leaves it out */
+        entry->source = root->source; /* mistakes point at the mapping without the key */
         entry->line = root->line;
         entry->column = root->column;
         sw_node_append(root, entry);
