@@ -15,7 +15,8 @@ bool sw_checkpoint_background(const struct sw_cluster_config *cluster, int64_t m
            snapshot_bytes <= cluster->host_memory_bytes / cluster->accelerators_per_node;
 }
 
-/* Into memory of the host, over the bus; what is there already was put there by the exchange. */
+/* Seconds of copying to the host's memory over the bus, except for bytes that the exchange put
+ * there. */
 static double copy_seconds(const struct sw_accelerator_config *a, int64_t bytes)
 {
     const struct sw_device_row *row = sw_device_row(a->device);

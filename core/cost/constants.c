@@ -7,17 +7,16 @@
 
 enum form { NUMBER, CURVE, SKINNY_GEMM, GRID, CURVES };
 
-/* Offsets are in the profile, the accelerator, the link or the device's prices, whose place is
- * nowhere in a description. */
+/* Offsets in the profile, the accelerator, the link or the device's prices; the last have no
+ * position in a description. */
 static const struct row {
     const char *name;
     enum sw_constant_owner owner;
     enum sw_constant_unit unit;
     enum form form;
     size_t value, place;
-    size_t error;  /* that its description tells of it, the signed one behind it; 0: none of its
-                      own */
-    int32_t grids; /* pointers to one each; points of a grid are of all */
+    size_t error;  /* offset of the constant's own error, followed by the signed one; 0: none */
+    int32_t grids; /* number of pointers to grids; the points counted are those of all grids */
 } rows[] = {
 #define AT(owner, member, word) offsetof(struct owner, member), offsetof(struct owner, at.word)
 #define PROFILE(member, word) AT(sw_profile_config, member, word), 0, 0
@@ -142,13 +141,13 @@ static const char *base_of(const struct sw_cluster_config *cluster, const struct
     }
 }
 
-/* The numbers of a constant, `stride` doubles apart. */
+/* Numbers of a constant, `stride` doubles apart. */
 struct numbers {
     double *first;
     int32_t count, stride;
 };
 
-/* The description is the caller's, who changes it only where it is not const. */
+/* The caller owns the description, and changes it only if not const. */
 static struct numbers numbers_of(const char *base, const struct row *row)
 {
     char *value = (char *)(uintptr_t)(base + row->value);
@@ -165,7 +164,7 @@ static struct numbers numbers_of(const char *base, const struct row *row)
     return (struct numbers){(double *)(void *)value, 1, 1};
 }
 
-/* The first of a constant's grids, which `grids` pointers name. */
+/* The first of the `grids` pointers to a constant's grids. */
 static const struct sw_products **grids_of(const char *base, const struct row *row)
 {
     return (const struct sw_products **)(void *)(uintptr_t)(base + row->value);
@@ -176,7 +175,7 @@ static int32_t points_of(const struct sw_products *grid)
     return grid->rows * grid->columns * grid->depths;
 }
 
-/* Takes some of a constant's numbers into what is said of it. */
+/* Adds some of a constant's numbers to its summary. */
 static void meet(struct sw_constant *c, const double *first, int32_t count, ptrdiff_t stride)
 {
     for (int32_t i = 0; i < count; i++) {
@@ -187,7 +186,7 @@ static void meet(struct sw_constant *c, const double *first, int32_t count, ptrd
     }
 }
 
-/* Of several pointers to one grid, once. */
+/* Adds grids, each once even if several pointers name it. */
 static void meet_grids(struct sw_constant *c, const char *base, const struct row *row)
 {
     const struct sw_products *const *grid = grids_of(base, row);
@@ -200,7 +199,7 @@ static void meet_grids(struct sw_constant *c, const char *base, const struct row
     }
 }
 
-/* Of curves of collectives, which the constant points to; NULL: there are none. */
+/* Curves of collectives that the constant points to; NULL: none. */
 static const struct sw_collective_curves **curves_of(const char *base, const struct row *row)
 {
     return (const struct sw_collective_curves **)(void *)(uintptr_t)(base + row->value);
@@ -213,7 +212,7 @@ static void meet_curves(struct sw_constant *c, const struct sw_collective_curves
              sizeof all->of[i].curve.point[0] / sizeof(double));
 }
 
-/* The curve of a link that tells none. */
+/* The curve of a link that gives none. */
 static struct sw_curve assumed_share(int32_t link)
 {
     struct sw_curve curve = {.count = 1};
@@ -221,7 +220,7 @@ static struct sw_curve assumed_share(int32_t link)
     return curve;
 }
 
-/* A peak or a bandwidth that shares are of, whoever told it: errors are theirs. */
+/* True for a peak or a bandwidth that shares refer to: the shares have the errors. */
 static bool is_sheet(const struct sw_constant *c)
 {
     return c->unit == SW_UNIT_FLOPS || (c->unit == SW_UNIT_BYTES && rows[c->row].form == NUMBER);
@@ -237,7 +236,7 @@ static void tell_errors(const struct sw_cluster_config *cluster, struct sw_const
         c->signed_error = p->signed_error;
         c->runs = p->runs;
     }
-    /* a file that tells no band is priced with the default's, which says nothing of it */
+    /* a file without a band has the default's, which says nothing about it */
     if (c->owner == SW_OWNER_PROFILE && (p->at.band.file != NULL || sw_profile_is_default(p))) {
         c->band_low = p->band_low;
         c->band_high = p->band_high;
@@ -272,7 +271,7 @@ static enum sw_untold why_untold(const struct sw_cluster_config *cluster,
     return SW_UNTOLD_FILE;
 }
 
-/* false: nothing is told and nothing assumed, other constants stand for it. */
+/* False: neither given nor assumed; other constants replace it. */
 static bool describe(const struct sw_cluster_config *cluster, int32_t row_at, int32_t link,
                      struct sw_constant *c)
 {
@@ -316,7 +315,7 @@ int32_t sw_constants_list(const struct sw_cluster_config *cluster,
     return count;
 }
 
-/* Pointers to one grid stay pointers to one. */
+/* Several pointers to one grid keep pointing to one. */
 static void scale_grids(const struct sw_products **grid, int32_t count, double factor,
                         struct sw_constant_room *room)
 {

@@ -10,44 +10,44 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Iterations of a loop or micro-steps walked one by one before the rest is extrapolated from the
- * last of them. */
+/* Iterations of a loop, or micro-steps, that are walked before the rest is extrapolated from the
+ * last one. */
 enum { WARM = 2, AXIS_SETS = 1 << SW_AXIS_COUNT, FEW_FLIGHTS = 64 };
 
-/* Of ops that are alike (sw_cost_step). */
+/* Seconds of equal ops (sw_cost_step). */
 struct timing {
     double compute;       /* on the compute stream */
     double communication; /* on the communication stream */
-    double latency;       /* of that, without a byte */
-    double copying;       /* of that, what the cores that compute are at work on it */
-    double inside;     /* communication that the op itself could not hide (ring attention), part of
-                          compute */
-    double block, hop; /* ring attention over links: seconds of each */
-    bool home;         /* and its last hop, with nothing to compute beside it */
-    bool talks;        /* any of these */
-    sw_axis_set axes;  /* effective ones */
+    double latency;       /* part of communication: seconds for zero bytes */
+    double copying;       /* part of communication: work of cores that also compute */
+    double inside;        /* communication that the op itself could not hide (ring attention),
+                             part of compute */
+    double block, hop;    /* ring attention over links: seconds of a block, of a hop */
+    bool home;            /* true if its last hop has no compute beside it */
+    bool talks;           /* true if any of these is set */
+    sw_axis_set axes;     /* axes of more than one rank */
 };
 
-/* A collective that was issued. */
+/* An issued collective. */
 struct flight {
     double start, end;
     sw_axis_set axes;
 };
 
 struct clocks {
-    double compute, communication; /* when each stream is free */
-    double host;                   /* when the host has issued what it has come to */
-    double busy, work[SW_WORKS];   /* the compute stream at work */
-    double copying; /* of what the communication stream has yet to do, work of the same cores */
+    double compute, communication; /* time at which each stream is free */
+    double host;                   /* time at which the host has issued the current op */
+    double busy, work[SW_WORKS];   /* busy seconds of the compute stream, by work */
+    double copying; /* pending work of the communication stream on cores that also compute */
     double exposed[SW_AXIS_COUNT];
 };
 
-/* How the groups over a set of axes lie on the links. */
+/* Links that the groups over a set of axes span. */
 struct route {
     bool known;
     struct sw_span span;
-    uint8_t idle_known;             /* a bit for each collective: */
-    double idle[SW_ALL_TO_ALL + 1]; /* seconds of one without a byte */
+    uint8_t idle_known;             /* one bit for each collective: */
+    double idle[SW_ALL_TO_ALL + 1]; /* its seconds for zero bytes */
 };
 
 struct pricing {
@@ -55,23 +55,23 @@ struct pricing {
     const struct sw_cluster_config *cluster;
     const struct sw_workload *workload;
     struct sw_cost_known *known;
-    struct timing *timing; /* [op_count]: at the first op of those alike */
-    double *done;          /* [known->ends]: when the last collective that writes a value ends */
-    struct flight
-        *flight; /* [flights], in their order: what ended before compute came is dropped */
+    struct timing *timing; /* [op_count]: filled at the first of equal ops */
+    double *done;          /* [known->ends]: end of the last collective that writes a value */
+    /* [flights], in order; those that ended before compute arrived are dropped */
+    struct flight *flight;
     int32_t flights, flight_capacity;
-    bool failed; /* no memory for them */
+    bool failed; /* true once out of memory */
     struct clocks now;
     double contention;
     sw_axis_set splits;              /* axes of more than one rank */
-    bool ahead[SW_COST_MAX_REGIONS]; /* some ops of the region are */
+    bool ahead[SW_COST_MAX_REGIONS]; /* true if some ops of the region are issued ahead */
     struct sw_cost *out;
     const struct sw_cost_observer *observer; /* NULL: none */
-    struct route route[AXIS_SETS];           /* from here on most is never looked at */
-    struct flight few[FEW_FLIGHTS];          /* as long as they are enough */
+    struct route route[AXIS_SETS];           /* members from here on are rarely read */
+    struct flight few[FEW_FLIGHTS];          /* used while sufficient */
 };
 
-/* How the groups over these axes lie on the links. */
+/* Links that the groups over these axes span. */
 static struct route *route_of(struct pricing *c, struct sw_axes axes)
 {
     struct route *route = &c->route[sw_axes_set(axes)];
@@ -98,7 +98,7 @@ static void time_ring(struct pricing *c, const struct sw_op *op, double bytes, s
     t->home = ring.home;
 }
 
-/* Bytes by axis: a group over several axes is spread in proportion to what each adds, size - 1. */
+/* Counts bytes by axis: a group over several axes is divided in proportion to size - 1 of each. */
 static void count_bytes(struct pricing *c, sw_axis_set axes, double calls, double bytes)
 {
     const int32_t *size = c->p->mesh.size;
@@ -110,7 +110,7 @@ static void count_bytes(struct pricing *c, sw_axis_set axes, double calls, doubl
             c->out->communication_bytes[a] += bytes * calls * (size[a] - 1) / parts;
 }
 
-/* Collectives by what they carry, each alone. */
+/* Counts collectives by content, each alone. */
 static void count_alone(struct pricing *c, bool of_weights, double calls, const struct timing *t)
 {
     struct sw_cost_parts *parts = &c->out->parts;
@@ -134,7 +134,7 @@ const char *sw_cost_warning(const struct sw_cost *cost, char *buffer, size_t buf
     return buffer;
 }
 
-/* Of a collective of so many seconds: all but its latency, if it stays inside a node of a device
+/* Seconds of copying in a collective: all but its latency if it stays inside a node of a device
  * whose cores copy. */
 static double copying_seconds(struct pricing *c, struct sw_axes axes, double seconds,
                               double latency)
@@ -147,7 +147,7 @@ static double copying_seconds(struct pricing *c, struct sw_axes axes, double sec
     return seconds > latency ? seconds - latency : 0;
 }
 
-/* A collective over more than one rank. */
+/* Times a collective over more than one rank. */
 static void time_collective(struct pricing *c, const struct sw_op *op, struct sw_axes axes,
                             const struct sw_traffic_sent *sent, struct timing *t)
 {
@@ -164,7 +164,7 @@ static void time_collective(struct pricing *c, const struct sw_op *op, struct sw
     t->copying = copying_seconds(c, axes, t->communication, idle);
 }
 
-/* Those alike take as long. */
+/* Times a collective; equal ones take as long. */
 static void look_at_collective(struct pricing *c, int32_t i, const struct sw_region *region,
                                struct sw_traffic_walk *walk)
 {
@@ -233,8 +233,8 @@ static void expose(struct clocks *now, sw_axis_set axes, double seconds)
 }
 _Static_assert(AXIS_SETS == 16, "a count for every set");
 
-/* The compute stream waits from `now` until then: for what the communication stream does meanwhile,
- * in its order. */
+/* Makes the compute stream wait from `now` to `until`, attributed to the communication stream's ops
+ * in order. */
 static void wait_until(struct pricing *c, double now, double until)
 {
     double at = until;
@@ -258,8 +258,7 @@ static double total_exposed(const struct clocks *now)
     return sum;
 }
 
-/* A collective was issued while the compute stream stands at `compute`, before which nothing will
- * ask any more. */
+/* Notes a collective issued at time `compute`; nothing asks about earlier times any more. */
 static void add_flight(struct pricing *c, double compute, struct flight flight)
 {
     if (c->flights == c->flight_capacity) {
@@ -285,20 +284,21 @@ static void add_flight(struct pricing *c, double compute, struct flight flight)
     c->flight[c->flights++] = flight;
 }
 
-/* How much longer an op computes while the communication stream is busy for `left` more seconds. */
+/* Additional seconds of an op that computes while the communication stream is busy for `left` more
+ * seconds. */
 static inline double find_slower(struct pricing *c, const struct timing *t, double left)
 {
     const double beside = left < 0 ? 0 : left < t->compute ? left : t->compute;
     double slower = beside * c->contention;
-    if (c->now.copying > 0) { /* one core does both, whichever comes first */
+    if (c->now.copying > 0) { /* one core does both, in any order */
         slower += c->now.copying < left ? c->now.copying : left > 0 ? left : 0;
         c->now.copying = 0;
     }
     return slower;
 }
 
-/* Ops one after the other, but for those that `skip` says. Walked many times: looks at steps and
- * timings alone, which are small, and keeps the clocks at hand. */
+/* Runs ops one after another, except those in `skip`. Executed many times: reads only steps and
+ * timings, which are small, and keeps the clocks in registers. */
 static void run_ops(struct pricing *c, int32_t first, int32_t end, uint8_t skip)
 {
     const struct timing *timing = c->timing;
@@ -344,12 +344,12 @@ static void run_ops(struct pricing *c, int32_t first, int32_t end, uint8_t skip)
             work[op->work] += t->compute - t->inside + slower;
             if (t->inside > 0)
                 expose(&c->now, t->axes, t->inside);
-            if (t->hop > 0) { /* until its last message has arrived */
+            if (t->hop > 0) { /* until its last message arrives */
                 const double arrived = t->home ? compute : compute - t->block;
                 communication = arrived > communication ? arrived : communication;
             }
         } else {
-            /* starts when the stream is free and what compute has issued before it is done */
+            /* starts when the stream is free and earlier compute is done */
             const double start = communication < compute ? compute : communication;
             communication = start + t->communication;
             c->now.copying = (start > compute ? c->now.copying : 0) + t->copying;
@@ -396,8 +396,8 @@ static void run_iteration(struct pricing *c, struct sw_walk *w)
     }
 }
 
-/* Everything `times` more as between `before` and now: the clocks move on, and with them what is in
- * flight. */
+/* Repeats the time between `before` and now `times` more: moves the clocks, and the ends of
+ * collectives in flight. */
 static void extrapolate(struct pricing *c, const struct clocks *before, double times)
 {
     struct clocks *now = &c->now;
@@ -420,13 +420,13 @@ static void extrapolate(struct pricing *c, const struct clocks *before, double t
 
 static void run_region(struct pricing *c, struct sw_walk *w)
 {
-    int32_t first, whole; /* iterations that run all layers of a period, and the next one's first */
+    int32_t first, whole; /* iterations with all layers of a period and of the next iteration */
     sw_walk_whole(w, &first, &whole);
     const int32_t more = whole - WARM;
     struct clocks before;
     while (sw_walk_iteration(w)) {
         if (w->iteration < 0 && !c->ahead[w->region])
-            continue; /* nothing is issued */
+            continue; /* no op is issued */
         const bool repeats = w->iteration == first + WARM - 1 && more > 0;
         if (repeats)
             before = c->now;
@@ -461,7 +461,7 @@ static void extrapolate_regions(struct pricing *c, const struct sw_region_cost *
     }
 }
 
-/* The last micro-step is walked by itself where it has ops that the others do not have. */
+/* Walks a step; the last micro-step separately if it has ops that the others lack. */
 static void run_step(struct pricing *c)
 {
     const int32_t more = c->p->accumulation_steps - (c->known->once ? 1 : 0) - WARM;
@@ -480,7 +480,7 @@ static void run_step(struct pricing *c)
             w.micro_step += more;
         }
     }
-    /* a step ends when both streams have */
+    /* a step ends with the later stream */
     if (c->now.communication > c->now.compute) {
         wait_until(c, c->now.compute, c->now.communication);
         c->now.compute = c->now.communication;
@@ -502,7 +502,7 @@ double sw_cost_parameters(const struct sw_program *program)
     return sum;
 }
 
-/* What the price rests on, and how far such prices have been off. */
+/* Fills in the profile of the price and its errors. */
 static void tell_profile(struct sw_cost *out, const struct sw_cluster_config *cluster,
                          const struct sw_program *program)
 {
@@ -548,7 +548,7 @@ int sw_cost_save_seconds(const struct sw_program_set *set, const struct sw_clust
     return 0;
 }
 
-/* With room for all that a price looks at, in one piece. NULL: no memory. */
+/* Allocates all that a price needs, in one piece. NULL: no memory. */
 static struct pricing *pricing_new(const struct sw_program *program, struct sw_cost_known *known)
 {
     const size_t timings = ((size_t)program->op_count + 1) * sizeof(struct timing);

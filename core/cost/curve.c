@@ -1,4 +1,4 @@
-/* Measured shares of a peak, between the sizes at which they were measured. */
+/* Measured shares of a peak, interpolated between measured sizes. */
 #include "core/cost/cost.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Attention over a cache as a chip's own kernels were measured, by size (struct
+/* Attention over a cache by measured sizes of a chip's own kernels (struct
  * sw_accelerator_config). */
 #include "core/cost/cost.h"
 
@@ -7,15 +7,17 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* Keys and values of every sequence once; of fewer positions than were measured as long as those.
- * Of fewer heads at the rate of the fewest, down to a kernel's start: the smallest size measured.
- */
+/* Keys and values of every sequence are read once; fewer positions than measured take as long as
+ * the fewest. Fewer heads go at the rate of the fewest, down to a kernel's start: the smallest
+ * measured size. */
 static double decode_seconds(const struct sw_products *grid, double bandwidth, double heads,
                              double positions, double head_dim, double element_bytes)
 {
-    const double wide = 2; /* what was measured, bf16: another format is as many bytes of it */
+    const double wide = 2; /* bytes of an element as measured, bf16; other types count in its
+                              bytes */
     const double length = larger(positions * element_bytes / wide, grid->column[0]);
-    const double of_position = 2 * wide * head_dim / bandwidth; /* of one head, at a share of 1 */
+    const double of_position = 2 * wide * head_dim / bandwidth; /* one position of one head, at a
+                                                                   share of 1 */
     const double start =
         of_position * grid->row[0] * grid->column[0] /
         sw_cost_attention_grid_share(grid, grid->row[0], grid->column[0], head_dim);
@@ -24,15 +26,15 @@ static double decode_seconds(const struct sw_products *grid, double bandwidth, d
                   start);
 }
 
-/* A chunk of a longer prompt meets as many positions as a prompt of twice the mean does, and has a
- * part of its queries: as so many fewer heads, which may be less than one. Fewer heads, and starts,
- * as above. */
+/* A chunk of a longer prompt meets as many positions as a prompt of twice the mean, and has some of
+ * its queries: it counts as that fraction of the heads, possibly less than one. Fewer heads, and
+ * starts, as above. */
 static double prefill_seconds(const struct sw_products *grid, double peak, double heads,
                               double queries, double positions, double head_dim)
 {
     const double length = larger(2 * positions, grid->column[0]);
     const double alike = heads * queries / length;
-    const double of_pair = 2 * head_dim / peak; /* of two positions, of one head */
+    const double of_pair = 2 * head_dim / peak; /* one pair of positions, of one head */
     const double start =
         of_pair * grid->row[0] * grid->column[0] * grid->column[0] /
         sw_cost_attention_grid_share(grid, grid->row[0], grid->column[0], head_dim);
@@ -41,7 +43,7 @@ static double prefill_seconds(const struct sw_products *grid, double peak, doubl
                   start);
 }
 
-/* True if the profile's attention was measured by size: the chip's kernels say nothing of it. */
+/* True if the profile's attention was measured by size; the chip's kernels are then ignored. */
 static bool measures_attention(const struct sw_cluster_config *cluster)
 {
     const struct sw_profile_config *profile = &cluster->profile;

@@ -1,4 +1,4 @@
-/* What several prices of one program share. */
+/* Parts that prices of one program share. */
 #include "core/cost/cost.h"
 #include "core/ir/walk.h"
 
@@ -6,13 +6,13 @@
 
 static enum sw_cost_work work_of(const struct sw_program *p, const struct sw_op *op)
 {
-    /* weights that are streamed are read from where a gather put them */
+    /* streamed weights are read from a gather's result */
     return sw_op_reads(p, op, SW_ROLE_CACHE)                     ? SW_WORK_CACHE
            : sw_op_info(op->kind)->cost_class == SW_CLASS_MATMUL ? SW_WORK_WEIGHTS
                                                                  : SW_WORK_REST;
 }
 
-/* ends_of: [value_count], the place of a value among those that are waited for, or -1. */
+/* ends_of: [value_count], index of a value among the awaited ones, or -1. */
 static int16_t find_end(struct sw_cost_known *known, int16_t *ends_of, int32_t value)
 {
     if (ends_of[value] < 0)

@@ -5,10 +5,9 @@
 
 #include "core/cost/cost.h"
 
-/* Share of a link's bandwidth that collectives reach on large messages, where the cluster does not
- * tell. Inside a node: 370 of 450 GB/s on DGX H100 (Austin et al., "How to Scale Your Model",
- * 2025). Between nodes: 362 of 400 GB/s at 1 GiB on four B200 nodes (stas00/ml-engineering,
- * network). */
+/* Default share of a link's bandwidth that collectives reach with large messages. Inside a node:
+ * 370 of 450 GB/s on DGX H100 (Austin et al., "How to Scale Your Model", 2025). Between nodes: 362
+ * of 400 GB/s at 1 GiB on four B200 nodes (stas00/ml-engineering, network). */
 static const double inside_share = 0.82, outside_share = 0.90;
 
 double sw_links_assumed_share(int32_t level)
@@ -16,15 +15,15 @@ double sw_links_assumed_share(int32_t level)
     return level == 0 ? inside_share : outside_share;
 }
 
-/* Bytes per second of one accelerator where all talk at once, at that share of the data sheet's. */
+/* Bytes per second of one accelerator if all talk at once, at that share of the data sheet's. */
 static double at_share(const struct sw_link_config *link, double share)
 {
     const double bandwidth = link->bandwidth * share;
     return link->oversubscription > 1 ? bandwidth / link->oversubscription : bandwidth;
 }
 
-/* Bytes per second of one accelerator on that level when all talk at once and so many go over each
- * port. */
+/* Bytes per second of one accelerator on that level if all talk at once, with that many bytes over
+ * each port. */
 static double bandwidth_of(const struct sw_cluster_config *cluster, int32_t level, double bytes)
 {
     const struct sw_link_config *link = &cluster->link[level];
@@ -32,7 +31,8 @@ static double bandwidth_of(const struct sw_cluster_config *cluster, int32_t leve
                     sw_cost_efficiency(&link->efficiency, bytes, sw_links_assumed_share(level)));
 }
 
-/* The same of one collective over so many ranks of a domain, which may be measured apart. */
+/* The same for one collective over that many ranks of a domain, which may have a curve of its
+ * own. */
 static double collective_bandwidth(const struct sw_cluster_config *cluster, int32_t level,
                                    enum sw_collective kind, int32_t ranks, double bytes)
 {
@@ -40,7 +40,7 @@ static double collective_bandwidth(const struct sw_cluster_config *cluster, int3
     const struct sw_collective_curves *all = link->collectives;
     const struct sw_collective_curve *fewer = NULL, *more = NULL;
     for (int32_t i = 0; all != NULL && i < all->count; i++) {
-        const struct sw_collective_curve *one = &all->of[i]; /* of a kind ranks ascend */
+        const struct sw_collective_curve *one = &all->of[i]; /* ranks ascend within a collective */
         if (one->kind == kind && one->ranks <= ranks)
             fewer = one;
         if (one->kind == kind && one->ranks >= ranks && more == NULL)
@@ -57,10 +57,10 @@ static double collective_bandwidth(const struct sw_cluster_config *cluster, int3
     return at_share(link, share);
 }
 
-/* Neighbouring axes of a group as one: `size` members every `stride` ranks, blocks of `block`. */
+/* Adjacent axes of a group merged: `size` members every `stride` ranks, blocks of `block`. */
 struct group_axis {
     int32_t size, stride, block;
-    int32_t piece; /* of the last domain size asked for */
+    int32_t piece; /* for the last domain size asked for */
 };
 
 static int32_t smaller(int32_t a, int32_t b)
@@ -73,8 +73,8 @@ static int32_t ceiling(int32_t a, int32_t b)
     return (a - 1) / b + 1;
 }
 
-/* The least stretch of a block that a domain of `domain` ranks holds: blocks lie one after the
- * other over `ranks`, and wherever one does not end with a domain it is cut. */
+/* Shortest piece of a block in a domain of `domain` ranks: blocks follow one another over `ranks`,
+ * and each is cut where a domain ends inside it. */
 static int32_t least_piece(int32_t block, int32_t domain, int32_t ranks)
 {
     if (block % domain == 0)
@@ -88,7 +88,7 @@ static int32_t least_piece(int32_t block, int32_t domain, int32_t ranks)
         rest = next;
     }
     const int32_t blocks = ranks / block;
-    if (blocks >= domain / common) /* every cut that there can be */
+    if (blocks >= domain / common) /* all possible cuts */
         return common;
     for (int32_t i = 0; i < blocks && least > common; i++) {
         const int32_t start = (int32_t)((int64_t)i * block % domain), end = start + block;
@@ -98,8 +98,8 @@ static int32_t least_piece(int32_t block, int32_t domain, int32_t ranks)
     return least;
 }
 
-/* One ring over all ranks, domain by domain: of its n - 1 steps those over a level are between the
- * domains below that it joins. Messages of many sizes are asked for on one span. */
+/* Finds the steps of a ring over all ranks, domain by domain: of its n - 1 steps, those on a level
+ * connect the domains below. Kept in the span, for many messages. */
 static void find_crossed(struct sw_span *span)
 {
     int32_t below = span->ranks;
@@ -114,7 +114,7 @@ static void find_crossed(struct sw_span *span)
     }
 }
 
-/* Segments fill what lies outside of a group, whole ones. */
+/* Whole segments fill the domains outside of a group. */
 int32_t sw_links_domain(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                         int32_t level)
 {
@@ -158,8 +158,8 @@ void sw_links_settle(struct sw_cluster_config *cluster, const struct sw_mesh *me
     cluster->link_count = kept;
 }
 
-/* A search asks this for every placement of every mesh. Where axes that are not neighbours are cut
- * at once, the product of their worst is taken: a bound. */
+/* A search calls this for every placement of every mesh. If axes that are not neighbours are cut at
+ * once, the product of their worst cases is taken: a bound. */
 void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh *mesh,
                    struct sw_axes axes, struct sw_span *out)
 {
@@ -179,7 +179,8 @@ void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh
     }
     out->ranks = ranks;
     out->levels = cluster->link_count;
-    int32_t below = 1, least = 1; /* ranks of a domain of the level below, of them of the group */
+    int32_t below = 1, least = 1; /* ranks of a domain one level below, and members of the
+                                     group there */
     for (int32_t l = 0; l < cluster->link_count; l++) {
         const bool top = l == cluster->link_count - 1;
         const int32_t domain = top ? stride : sw_links_domain(cluster, mesh, l);
@@ -193,7 +194,7 @@ void sw_links_span(const struct sw_cluster_config *cluster, const struct sw_mesh
         for (int32_t i = 0; i < count; i++) {
             struct group_axis *a = &axis[i];
             if (a->stride >= domain)
-                break; /* one member in each domain, and of the axes outside of it */
+                break; /* one member in each domain, and in those further out */
             const int32_t within = smaller(a->block, domain);
             const int32_t members = a->block <= domain ? a->size : ceiling(domain, a->stride);
             most *= members;
@@ -253,7 +254,7 @@ double sw_links_sent_share(enum sw_collective kind, int32_t ranks)
 double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, int32_t parts,
                       int32_t ring_steps)
 {
-    if (direct) /* to all members at once; all_reduce once to sum, once to hand out */
+    if (direct) /* to all members at once; all_reduce: once to sum, once to distribute */
         return kind == SW_ALL_REDUCE ? 2 : 1;
     if (kind == SW_ALL_TO_ALL)
         return inside_node ? log2_ceiling(parts) : parts - 1;
@@ -262,13 +263,13 @@ double sw_links_steps(bool direct, enum sw_collective kind, bool inside_node, in
     return 2 * (inside_node ? parts - 1 : log2_ceiling(parts));
 }
 
-/* What a flat ring carries passes every edge of it, also those out of a domain: all of what a rank
+/* A flat ring's traffic passes each of its edges, also those out of a domain: all that a rank
  * sends, over the m ports that the domain's members of the group have together (NCCL makes a ring
  * for each port; other groups use theirs). So an algorithm's bus bandwidth (nccl-tests) is that of
- * a node's ports, whatever the number of nodes. An all_reduce of two domains, whatever its size, is
- * two trees of two, each of which sends half of the array one way: the array once instead of
- * 2 (n - 1) / n times (kwen2501 and AddyLaddy of NCCL in NVIDIA/nccl issue 235 and nccl-tests
- * issues 22 and 290). */
+ * a node's ports, for any number of nodes. An all_reduce over two domains, of any size, is two
+ * trees of two, each of which sends half of the array one way: the array once instead of 2 (n - 1)
+ * / n times (kwen2501 and AddyLaddy of NCCL in NVIDIA/nccl issue 235 and nccl-tests issues 22 and
+ * 290). */
 double sw_links_crossing(bool direct, enum sw_collective kind, int32_t ranks, int32_t inside,
                          int32_t members, int32_t node, int32_t domains, double bytes)
 {
@@ -277,10 +278,10 @@ double sw_links_crossing(bool direct, enum sw_collective kind, int32_t ranks, in
         return bytes * n / (2 * (n - 1) * m);
     if (!direct)
         return kind == SW_ALL_TO_ALL ? bytes * (n - m) / (n - 1) : bytes / m;
-    /* every member's own blocks leave the domain, whoever else in it sends the same */
+    /* every member's own blocks leave the domain */
     if (kind == SW_ALL_TO_ALL || node <= 1)
         return bytes * (M - m) / (n - 1);
-    /* by node: inside it the blocks of each node, out of it each block once to a node */
+    /* by node: inside it the blocks for each node, out of it each block once to each node */
     return inside <= node ? bytes * (M - 1) * (n / each) / (n - 1)
                           : bytes * (M - m) / (each * (n - 1));
 }
@@ -290,8 +291,8 @@ int32_t sw_links_node(const struct sw_span *span)
     return span->levels <= 1 || span->members[1] == span->inside[0] ? span->inside[0] : 1;
 }
 
-/* A collective is launched once, whatever it crosses: the largest of the links up to its outermost,
- * since one that tells nothing is launched as those inside it. */
+/* Launch of a collective, once for any links: the largest of the links up to its outermost, since a
+ * link without a value launches as those inside it. */
 static double launch_of(const struct sw_cluster_config *cluster, int32_t outermost)
 {
     double most = 0;
@@ -300,7 +301,7 @@ static double launch_of(const struct sw_cluster_config *cluster, int32_t outermo
     return most;
 }
 
-/* The software's own sums, which do not leave the innermost domain. */
+/* True for the software's own sums inside the innermost domain. */
 static bool is_direct(const struct sw_cluster_config *cluster, const struct sw_span *span,
                       enum sw_collective kind, int32_t level)
 {
@@ -334,7 +335,8 @@ double sw_links_seconds(const struct sw_cluster_config *cluster, const struct sw
         const double crossing =
             sw_links_crossing(direct, kind, span->ranks, span->inside[l], span->members[l],
                               sw_links_node(span), span->parts[l], bytes);
-        const bool own_sums = direct && !link->direct; /* which no collective's curve is of */
+        const bool own_sums = direct && !link->direct; /* curves of collectives do not apply to
+                                                          it */
         const double seconds =
             crossing / (own_sums
                             ? bandwidth_of(cluster, l, crossing)
@@ -367,8 +369,8 @@ bool sw_links_leave_fastest(const struct sw_cluster_config *cluster, const struc
     return l > 0 && l > sw_links_fastest(cluster);
 }
 
-/* All ranks send at once. Only the last of a domain sends out of it: on its own port where ports
- * are rails, else with the ports of the m members of its group together. */
+/* All ranks send at once. Only the last rank of a domain sends out of it: on its own port with
+ * rails, else over the ports of its group's m members together. */
 double sw_links_hop_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                             double bytes)
 {
@@ -392,7 +394,7 @@ int32_t sw_links_inner_ring(const struct sw_cluster_config *cluster, const struc
     const struct sw_axes splits = sw_axes_effective(mesh, axes);
     if (l < 0 || splits.count != 1)
         return 0;
-    int32_t stride = 1; /* of neighbours of the group */
+    int32_t stride = 1; /* distance of neighbours in the group */
     for (int32_t i = SW_AXIS_COUNT - 1; mesh->order[i] != splits.axis[0]; i--)
         stride *= mesh->size[mesh->order[i]];
     const int32_t ranks = mesh->size[splits.axis[0]], domain = sw_links_domain(cluster, mesh, l);
@@ -400,7 +402,7 @@ int32_t sw_links_inner_ring(const struct sw_cluster_config *cluster, const struc
     return domain % stride == 0 && inner > 1 && inner < ranks && ranks % inner == 0 ? inner : 0;
 }
 
-/* Of a domain further out only the ranks of its last inner ring send out of it. */
+/* Only the ranks of a domain's last inner ring send out of it. */
 double sw_links_across_seconds(const struct sw_cluster_config *cluster, const struct sw_span *span,
                                int32_t inner, double bytes)
 {
@@ -418,8 +420,8 @@ double sw_links_across_seconds(const struct sw_cluster_config *cluster, const st
     return slowest + launch_of(cluster, outermost) + cluster->link[outermost].latency_s;
 }
 
-/* Who sends to whom follows from tensors, not from where ranks are: every level that the group
- * spans is taken to carry all of it, the slowest counts, and messages start over the outermost. */
+/* Partners follow from tensors, not from positions of ranks: each level that the group spans is
+ * assumed to carry all bytes, the slowest counts, and messages start on the outermost. */
 double sw_links_exchange_seconds(const struct sw_cluster_config *cluster,
                                  const struct sw_span *span, double bytes, double messages)
 {

@@ -1,6 +1,6 @@
-/* The time of one op by itself. The shape of an op decides how much of the machine it can use; what
- * is left to measure is three numbers per profile: the shares of peak that large matrix products
- * and attention reach, and the share of the memory's bandwidth. */
+/* Time of one op alone. Its shape decides how much of the machine it can use; a profile adds three
+ * measured numbers: the shares of peak that large matrix products and attention reach, and the
+ * share of the memory's bandwidth. */
 #include "core/base/hash.h"
 #include "core/base/quantize.h"
 #include "core/cost/cost.h"
@@ -11,15 +11,15 @@
 
 #include <math.h>
 
-/* A curve of several points tells all of matrix products: shares at each size as measured, whatever
- * their shapes; a single point is what large sizes reach. */
+/* True if a curve has several points: shares by size as measured, for any shape; a single point is
+ * the share of large sizes. */
 static bool is_measured(const struct sw_curve *curve)
 {
     return curve->count > 1;
 }
 
-/* Share of the multiprocessors that have a tile to work on, times the tile's share of what it holds
- * results for: the best of the tiles. */
+/* Share of the multiprocessors that have a tile, times the tile's share of its full speed, for the
+ * best tile. */
 static double tile_share(const struct sw_device_prices *device, double m, double n, int32_t units)
 {
     const struct {
@@ -36,7 +36,7 @@ static double tile_share(const struct sw_device_prices *device, double m, double
     return best;
 }
 
-/* The profile's share at a size; of one that was never settled, what is assumed. */
+/* The profile's share at a size; for an unsettled profile, the default. */
 static double share_of(const struct sw_cluster_config *cluster, const struct sw_curve *curve,
                        double size)
 {
@@ -80,7 +80,7 @@ double sw_cost_attention_shape(const struct sw_accelerator_config *a, double hea
            (length + device->diagonal_block);
 }
 
-/* flops: of one call. A curve, too, is of long calls with heads of 128. */
+/* flops: of one call. A curve, too, is for long calls with heads of 128. */
 static double attention_share(const struct sw_cluster_config *cluster, const struct sw_curve *curve,
                               double flops, double head_dim, double length)
 {
@@ -116,7 +116,7 @@ enum sw_attention_phase sw_cost_attention_phase(const struct sw_program *p, cons
     const struct sw_value *q = &p->values[op->in[0].value], *keys = &p->values[op->in[1].value];
     const bool cached = op->as.attention.keys != SW_KEYS_SEQUENCE;
     const double heads = (double)(q->local[2] / op->as.attention.head_dim);
-    /* of a ring's blocks the whole sequence: as much of it lies above the diagonal */
+    /* for a ring's blocks, the whole sequence: it has as large a part above the diagonal */
     *size = (struct sw_product){.m = cached ? (double)q->local[1] : heads * (double)q->local[0],
                                 .n = cached ? met * (double)keys->local[1] : (double)q->size[1],
                                 .k = op->as.attention.head_dim};
@@ -125,7 +125,7 @@ enum sw_attention_phase sw_cost_attention_phase(const struct sw_program *p, cons
                                             : SW_ATTENTION_FORWARD;
 }
 
-/* By size, where the profile tells it; < 0: it does not. What was measured moved its bytes. */
+/* Seconds by size if the profile gives it, with its memory traffic; < 0: not given. */
 static double sized_attention_seconds(const struct sw_program *p, const struct sw_op *op,
                                       const struct sw_cluster_config *cluster, double flops,
                                       double met, double step_bytes)
@@ -134,7 +134,7 @@ static double sized_attention_seconds(const struct sw_program *p, const struct s
     const enum sw_dtype dtype = p->values[op->in[0].value].dtype;
     struct sw_product s;
     const enum sw_attention_phase phase = sw_cost_attention_phase(p, op, met, &s);
-    /* a cache in another number format is other bytes to read, and other arithmetic */
+    /* a cache of another type has other bytes and arithmetic */
     if ((dtype != SW_BF16_T && dtype != SW_F32) ||
         (phase == SW_ATTENTION_CACHED && p->values[op->in[1].value].dtype != dtype))
         return -1;
@@ -147,9 +147,9 @@ static double sized_attention_seconds(const struct sw_program *p, const struct s
     return flops / (peak_of(cluster, dtype) * (reached < 1 ? reached : 1));
 }
 
-/* Of a device whose attention over a cache is kernels of its own: the profile's share is of the
- * peak in fp32 where queries or cache are, else its part of tensor cores'. The tiles that the
- * diagonal cuts in half are those of training: a single token has none. */
+/* For devices with their own kernels of attention over a cache: the profile's share applies to the
+ * fp32 peak if queries or cache are fp32, else to its part of the tensor cores' peak. Tiles cut in
+ * half by the diagonal occur in training; a single token has none. */
 static double cached_seconds(const struct sw_program *p, const struct sw_op *op,
                              const struct sw_cluster_config *cluster, double flops)
 {
@@ -181,8 +181,8 @@ static double attention_seconds(const struct sw_program *p, const struct sw_op *
                             flops / calls, head_dim, length));
 }
 
-/* Products that were measured: the profile's own, or in bf16 those of a chip; NULL: by tiles. A
- * profile that was measured by sizes tells all itself. */
+/* Measured products: the profile's own, or in bf16 the chip's; NULL: by tiles. A profile measured
+ * by sizes uses only its own. */
 static const struct sw_products *products_of(const struct sw_cluster_config *cluster,
                                              enum sw_dtype dtype, enum sw_product_kind kind)
 {
@@ -196,17 +196,17 @@ static const struct sw_products *products_of(const struct sw_cluster_config *clu
     return is_measured(&profile->matmul) ? NULL : cluster->accelerator.products;
 }
 
-/* Whether that is the chip's. */
+/* True if that grid is the chip's. */
 static bool is_of_chip(const struct sw_cluster_config *cluster, const struct sw_products *grid)
 {
     return grid != NULL && grid == cluster->accelerator.products;
 }
 
-/* How much of what such products reach a profile's software does. */
+/* Factor of the profile's software on the speed of such products. */
 static double software_of(const struct sw_cluster_config *cluster, const struct sw_products *grid,
                           double step_bytes)
 {
-    const double large = 1e18; /* operations, of a profile that is measured by them */
+    const double large = 1e18; /* flops at which a profile measured by sizes is asked */
     if (!is_of_chip(cluster, grid) && cluster->profile.products_scale.count > 0)
         return sw_cost_efficiency(&cluster->profile.products_scale, step_bytes, 1);
     return share_of(cluster, &cluster->profile.matmul, large) / grid->asymptote;
@@ -217,7 +217,7 @@ static double product_bytes(const struct sw_product *s, enum sw_dtype dtype)
     return (double)sw_dtype_bytes(dtype) * (s->m * s->k + s->k * s->n + s->m * s->n);
 }
 
-/* Arithmetic alone. */
+/* Arithmetic alone, by tiles. */
 static double tiled_seconds(const struct sw_cluster_config *cluster, double peak,
                             const struct sw_product *s)
 {
@@ -231,8 +231,8 @@ static double roofline_seconds(const struct sw_cluster_config *cluster, enum sw_
                   tiled_seconds(cluster, peak_of(cluster, dtype), s));
 }
 
-/* What the chip's own libraries take, and of that what the profile's software makes of it. Below
- * the grid as much off the roofline as at its edge. */
+/* Time of the chip's own libraries, times the factor of the profile's software. Below the grid, the
+ * distance from the roofline is that at its edge. */
 double sw_cost_product_seconds(const struct sw_cluster_config *cluster, enum sw_dtype dtype,
                                const struct sw_product *s, double step_bytes)
 {
@@ -247,13 +247,13 @@ double sw_cost_product_seconds(const struct sw_cluster_config *cluster, enum sw_
                                 product_bytes(&edge, dtype) / bandwidth_of(cluster));
     const double reached =
         software_of(cluster, own, step_bytes) * sw_cost_products_share(own, edge.m, edge.n, edge.k);
-    const double seconds = least / (reached < 1 ? reached : 1); /* nothing is above its peak */
+    const double seconds = least / (reached < 1 ? reached : 1); /* nothing exceeds its peak */
     if (edge.m == s->m && edge.n == s->n && edge.k == s->k)
         return seconds;
     return seconds * roofline_seconds(cluster, dtype, s) / roofline_seconds(cluster, dtype, &edge);
 }
 
-/* sw_cost_product_seconds, unless the product was met lately. */
+/* sw_cost_product_seconds, from the cache of recent products if there. */
 static double met_product_seconds(const struct sw_cluster_config *cluster, enum sw_dtype dtype,
                                   const struct sw_product *s, double step_bytes,
                                   struct sw_cost_shared *shared)
@@ -274,15 +274,15 @@ static double met_product_seconds(const struct sw_cluster_config *cluster, enum 
     return met->seconds;
 }
 
-/* Peak of products of weights of that type in 8 bits; 0: the profile's software widens them. */
+/* Peak of products with weights of that type in 8 bits; 0: the profile's software widens them. */
 static double peak_in_8_bits(const struct sw_cluster_config *cluster, enum sw_dtype held)
 {
     return sw_has_scales(held) ? cluster->profile.peak_int8_flops : 0;
 }
 
-/* Weights of 8 or 4 bits beside rows in bf16, where products in bf16 were measured on the chip: as
- * many bytes of them are those of half the depth, or less. Software that multiplies in 8 bits does
- * so at their peak; else they are widened, and arithmetic takes what it takes in bf16. */
+/* Weights in 8 or 4 bits with rows in bf16, on a chip with measured bf16 products: their bytes are
+ * those of half the depth, or less. Software that multiplies in 8 bits does so at that peak; else
+ * weights are widened, and arithmetic takes bf16's time. */
 static double narrow_seconds(const struct sw_cluster_config *cluster, const struct sw_product *s,
                              enum sw_dtype held, double step_bytes)
 {
@@ -309,7 +309,7 @@ double sw_cost_step_bytes(const struct sw_program *p, const struct sw_workload *
     return bytes;
 }
 
-/* Columns of all products of a program that take the same rows as an op's. */
+/* Columns of all products of a program with the same rows as an op's. */
 static double joined_columns(const struct sw_program *p, const struct sw_op *op)
 {
     double columns = 0;
@@ -323,8 +323,8 @@ static double joined_columns(const struct sw_program *p, const struct sw_op *op)
     return columns;
 }
 
-/* One product of a matrix op by what was measured of such, and what it moved of *bytes; -1: nothing
- * was. */
+/* Seconds of one product by measured ones, and the part of *bytes that they include; -1: none were
+ * measured. */
 static double measured_seconds(const struct sw_program *p, const struct sw_op *op,
                                const struct sw_cluster_config *cluster,
                                const struct sw_product *product, double step_bytes,
@@ -338,18 +338,18 @@ static double measured_seconds(const struct sw_program *p, const struct sw_op *o
     if (grid == NULL || (held != dtype && !narrow))
         return -1;
     *bytes -= product_bytes(product, dtype);
-    struct sw_product all = *product; /* of which this is a part */
+    struct sw_product all = *product; /* joined product that this is a part of */
     if (cluster->profile.joins_products && of_chip && op->kind == SW_OP_LINEAR)
         all.n = joined_columns(p, op);
     if (!narrow)
         return met_product_seconds(cluster, dtype, &all, step_bytes, shared) * product->n / all.n;
-    *bytes += product->n * product->k * sw_dtype_number_bytes(held); /* instead of two each */
+    *bytes += product->n * product->k * sw_dtype_number_bytes(held); /* instead of two bytes each */
     if (peak_in_8_bits(cluster, held) > 0)
         *bytes = 0; /* nothing is widened */
     return narrow_seconds(cluster, &all, held, step_bytes) * product->n / all.n;
 }
 
-/* Whether the profile's software multiplies the weights of an op in 8 bits. */
+/* True if the profile's software multiplies an op's weights in 8 bits. */
 static bool multiplies_narrow(const struct sw_program *p, const struct sw_op *op,
                               const struct sw_cluster_config *cluster)
 {
@@ -357,8 +357,8 @@ static bool multiplies_narrow(const struct sw_program *p, const struct sw_op *op
            sw_has_scales(p->values[op->in[1].value].dtype);
 }
 
-/* Of a matrix op, all that it takes but its launch; bytes: that it moves. Products that were
- * measured moved theirs. */
+/* Seconds of a matrix op without its launch; bytes: those it moves. Measured products include
+ * theirs. */
 static double matmul_seconds(const struct sw_program *p, const struct sw_op *op,
                              const struct sw_cluster_config *cluster, double bytes,
                              double step_bytes, struct sw_cost_shared *shared)
@@ -379,8 +379,8 @@ static double matmul_seconds(const struct sw_program *p, const struct sw_op *op,
     return larger(memory_seconds(cluster, larger(bytes, 0)), seconds);
 }
 
-/* Positions have their angles once for all sequences and heads, but where each sequence or slot of
- * a cache has its own. */
+/* Positions have their angles once for all sequences and heads, unless each sequence or slot of a
+ * cache has its own. */
 double sw_cost_angles(const struct sw_program *p, const struct sw_op *op)
 {
     if (op->kind != SW_OP_ROPE)
@@ -391,7 +391,7 @@ double sw_cost_angles(const struct sw_program *p, const struct sw_op *op)
                     (sw_rope_rotated(&op->as.rope) / 2));
 }
 
-/* Of what travels along a ring in bf16 (precision.ring), where it is computed wider. */
+/* Seconds to convert messages of a ring in bf16 (precision.ring) from a wider type. */
 static double conversion_seconds(const struct sw_program *p, const struct sw_op *op,
                                  const struct sw_cluster_config *cluster)
 {
@@ -410,7 +410,7 @@ static double conversion_seconds(const struct sw_program *p, const struct sw_op 
     return seconds;
 }
 
-/* Of the gradient of a weight that fsdp splits, whole in each micro-step. */
+/* Seconds to copy the gradient of a weight that fsdp splits, whole in each micro-step. */
 static double gradient_copies_seconds(const struct sw_program *p, const struct sw_op *op,
                                       const struct sw_cluster_config *cluster)
 {
@@ -423,7 +423,7 @@ static double gradient_copies_seconds(const struct sw_program *p, const struct s
     return copies * (memory_seconds(cluster, 2 * bytes) + cluster->profile.launch_latency_s);
 }
 
-/* sw_cost_compute_seconds in a step of so many bytes. */
+/* sw_cost_compute_seconds in a step of that many bytes. */
 static double seconds_in_step(const struct sw_program *p, const struct sw_op *op,
                               const struct sw_cluster_config *cluster,
                               const struct sw_workload *workload, double step_bytes,

@@ -1,10 +1,10 @@
-/* What matrix products and attention of a size reach, between the sizes at which they were
- * measured. */
+/* Measured shares of matrix products and attention, interpolated between measured sizes. */
 #include "core/cost/cost.h"
 
 #include <math.h>
 
-/* Where a size lies on an ascending side: from point *at, `share` of the way in the logarithm. */
+/* Position of a size on an ascending side: `share` of the way, in the logarithm, from point *at to
+ * the next. */
 static double find_interval(const double *side, int32_t count, double size, int32_t *at)
 {
     *at = 0;
@@ -16,7 +16,7 @@ static double find_interval(const double *side, int32_t count, double size, int3
     return log(size / side[*at]) / log(side[*at + 1] / side[*at]);
 }
 
-/* The eight points around a size: their shares and what each weighs. */
+/* The eight points around a size: shares and weights. */
 static void corners(const struct sw_products *p, double rows, double columns, double depth,
                     double weight[8], double share[8])
 {
@@ -26,7 +26,8 @@ static void corners(const struct sw_products *p, double rows, double columns, do
                  z = find_interval(p->depth, p->depths, depth, &k);
     for (int32_t i = 0; i < 8; i++) {
         const int32_t up = i & 1, right = i >> 1 & 1, deep = i >> 2;
-        const int32_t at = p->depths > 1 ? k + deep : 0; /* of a single depth all is at it */
+        const int32_t at = p->depths > 1 ? k + deep : 0; /* with a single depth, all weight is
+                                                            on it */
         weight[i] = (up ? y : 1 - y) * (right ? x : 1 - x) * (deep ? z : 1 - z);
         share[i] = p->share[((r + up) * p->columns + n + right) * p->depths + at];
     }

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* Messages between members of an inner ring, and to the next ring; seconds of the lengths that were
- * asked for last: a ring has few. */
+/* Messages in an inner ring, and to the next ring, with the seconds of recent lengths: a ring has
+ * few. */
 enum { KNOWN = 4 };
 struct hops {
     struct sw_span inside, all;
@@ -32,7 +32,7 @@ static double seconds_of(struct hops *h, enum sw_hop_way way, int64_t bytes)
                    : sw_links_across_seconds(h->cluster, &h->all, h->inside.ranks, (double)bytes);
 }
 
-/* Seconds until messages are sent, one after the other, where others took `before`. */
+/* Seconds until messages are sent, one after another, where earlier ones took `before`. */
 static double sent_seconds(struct hops *h, double before,
                            const struct sw_ring_message of[SW_HOP_WAYS])
 {
@@ -40,7 +40,7 @@ static double sent_seconds(struct hops *h, double before,
            seconds_of(h, SW_HOP_ACROSS, of[SW_HOP_ACROSS].bytes);
 }
 
-/* Steps that send as much, one by one: a sum is rounded as of different steps. */
+/* Adds steps of equal bytes one by one, so that the sum is rounded as for different steps. */
 static void add_steps(struct sw_ring_time *out, int32_t steps, double sent, double block)
 {
     const double taken = sent > block ? sent : block;
@@ -61,7 +61,7 @@ void sw_ring_time(const struct sw_cluster_config *cluster, const struct sw_span 
         sw_links_cut(&h.inside, sw_links_fastest(cluster) + 1);
     h.inside.ranks = blocks->ranks / blocks->rings;
     const double block = compute / sw_ring_sum(blocks).attends;
-    double before = 0; /* of sums of the hop before */
+    double before = 0; /* sums of the hop before */
     *out = (struct sw_ring_time){0};
     for (int32_t i = 0; i < blocks->ranks;) {
         const struct sw_ring_hop hop = sw_ring_hop(blocks, 0, i);
@@ -104,8 +104,8 @@ static void time_inner_rings(const struct sw_cluster_config *cluster,
     out->home = blocks->sum_bytes > 0;
 }
 
-/* A rank attends with its own keys while ends of chunks travel, then with these; of dk and dv those
- * of the last end are waited for. */
+/* Times halos: a rank attends with its own keys while ends of chunks travel, then with these; only
+ * the last end's dk and dv are waited for. */
 static void time_halos(const struct sw_cluster_config *cluster, const struct sw_span *span,
                        const struct sw_ring_blocks *blocks, double compute,
                        struct sw_ring_timing *out)
@@ -119,8 +119,8 @@ static void time_halos(const struct sw_cluster_config *cluster, const struct sw_
     out->inside = out->seconds - compute;
 }
 
-/* The ring computes on one block while the next travels; the gradient's dk and dv also travel home
- * at the end, when nothing is left to compute. A rank's blocks take alike (zigzag) or the longest
+/* The ring computes on one block while the next travels; the gradient's dk and dv travel home at
+ * the end, with nothing left to compute. A rank's blocks take equal times (zigzag), or the longest
  * is assumed (op.c). */
 void sw_ring_time_op(const struct sw_cluster_config *cluster, const struct sw_program *program,
                      const struct sw_op *op, const struct sw_span *span, double compute,
@@ -162,7 +162,8 @@ void sw_ring_check(const struct sw_cluster_config *cluster, const struct sw_prog
     const struct sw_value *k = &program->values[op->in[1].value];
     const double peak = k->dtype == SW_BF16_T ? a->peak_bf16_flops : a->peak_fp32_flops;
     const bool bf16 = op->as.attention.bf16_hops;
-    struct sw_ring_blocks blocks; /* of inner rings one leaves a node in the time of all of them */
+    struct sw_ring_blocks blocks; /* with inner rings, one block leaves a node in the time of
+                                     all of them */
     sw_ring_blocks_of(program, op, &blocks);
     const double wider =
         (double)sw_dtype_bytes(bf16 ? SW_BF16_T : k->dtype) / (double)sw_dtype_bytes(SW_BF16_T);

@@ -5,7 +5,7 @@
 
 static const double hour_s = 3600;
 
-/* Running time until a stretch has passed without a failure, starting it again after each. */
+/* Running time until a stretch has passed without a failure, restarted after each. */
 static double until_whole(double stretch_s, double failure_s)
 {
     if (isinf(failure_s))
@@ -24,17 +24,17 @@ static double until_durable(double work_s, double again_s, double failure_s)
     return fails * (failure_s + until_whole(again_s, failure_s));
 }
 
-/* A job between its start and the time limit, as ends at the limit are counted. */
+/* A job between its start and the time limit; ends at the limit are counted. */
 struct job {
-    double start_s, net_s; /* before its first step; training until the limit */
-    double lost_s;         /* of training, that a failure loses in the mean */
+    double start_s, net_s; /* seconds before its first step; seconds of training until the limit */
+    double lost_s;         /* seconds of training that a failure loses in the mean */
     double failure_s;
 };
 
 enum { CELLS = 64, LIMITS = 32 };
 
-/* Chances that a job fails with each progress, in cells of net_s / CELLS. chance[k]: progress k.
- * Returns the chance that it does not fail. */
+/* Probabilities that a job fails at each progress, in cells of net_s / CELLS. chance[k]: progress
+ * k. Returns the probability of no failure. */
 static double progress_chances(const struct job *job, double chance[CELLS + 1])
 {
     const double cell_s = job->net_s / CELLS, in_cell = -expm1(-cell_s / job->failure_s);
@@ -83,7 +83,7 @@ static int64_t divide_up(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
-/* Steps between two saves: as asked, but no more than a job trains. */
+/* Steps between two saves: as configured, but no more than a job trains. */
 static int64_t saved_interval(const struct sw_run_terms *t, double step_s)
 {
     const int64_t interval = t->interval > 0 && t->interval < t->steps ? t->interval : t->steps;
@@ -93,7 +93,7 @@ static int64_t saved_interval(const struct sw_run_terms *t, double step_s)
     return net_s <= step_s ? 1 : (int64_t)ceil(net_s / step_s);
 }
 
-/* Running time of all attempts without ends at limits, and the training in it that counts. */
+/* Running time of all attempts without ends at limits; *trained: training in it that counts. */
 static double run_through(const struct sw_run_terms *t, int64_t interval, double step_s,
                           double last_evaluation_s, struct sw_run_time *out)
 {
@@ -116,7 +116,7 @@ static double run_through(const struct sw_run_terms *t, int64_t interval, double
     return running_s;
 }
 
-/* Wait for a save under way at a random moment, when one begins every every_s. */
+/* Wait for a running save at a random moment, if one begins every every_s. */
 static double waited_for(double durable_s, double every_s)
 {
     if (durable_s >= every_s)
@@ -130,29 +130,29 @@ void sw_run_time(const struct sw_run_terms *t, struct sw_run_time *out)
     const int64_t evaluations =
         t->evaluate_interval > 0 ? divide_up(t->steps, t->evaluate_interval) : 1;
     out->evaluate_s = (double)evaluations * t->evaluate_s;
-    /* evaluations are spread over the steps, but for what the last has too few of */
+    /* evaluations are spread over the steps; the last steps may be too few for one */
     const double step_s =
         t->step_s + (t->evaluate_interval > 0 ? t->evaluate_s / (double)t->evaluate_interval : 0);
     const double last_s = out->steps_s + out->evaluate_s - (double)t->steps * step_s;
     const int64_t interval = saved_interval(t, step_s);
     const double running_s = run_through(t, interval, step_s, last_s, out);
     const double start_s = t->start_s + t->load_s, save_s = t->pause_s + t->durable_s;
-    /* At a limit the last save is waited for, and another one follows where the interval is not cut
-     * to what a job trains. */
+    /* At a limit the last save is waited for, and another follows unless the interval was shortened
+     * to a job's training. */
     const double pending_s = waited_for(t->durable_s, (double)interval * step_s + t->pause_s);
     const bool cut = interval < (t->interval > 0 ? t->interval : t->steps);
     const double end_save_s = cut ? t->durable_s : save_s + pending_s;
     double ends = 0, again_s = 0;
     if (!isinf(t->limit_s) && !isinf(running_s)) {
         const struct job job = {.start_s = start_s,
-                                /* the step under way is finished */
+                                /* the current step is finished */
                                 .net_s = t->limit_s - start_s + step_s / 2,
                                 .lost_s = (double)interval * step_s / 2 + t->durable_s,
                                 .failure_s = t->failure_s};
         /* the first job reads no checkpoint; the last one may begin its last step at the limit */
         const double work_s = out->steps_s + out->evaluate_s + out->save_s - save_s - t->load_s;
         ends = t->limit_s <= start_s ? INFINITY : limit_ends(work_s - step_s / 2, &job);
-        /* a failure at the end or the start of a job loses half of these, and what is not saved */
+        /* a failure at a job's end or start loses half of these, and unsaved training */
         again_s = ((start_s + end_save_s) * (start_s + end_save_s) / 2 + end_save_s * job.lost_s) /
                   t->failure_s;
     }
@@ -165,13 +165,13 @@ void sw_run_time(const struct sw_run_terms *t, struct sw_run_time *out)
     out->queue_s = again > 0 && t->queue_s > 0 ? again * t->queue_s : 0;
     out->held_s = trained_s + out->restart_s;
     out->wall_s = out->held_s + out->queue_s;
-    if (isinf(out->held_s)) { /* the run never ends: its parts have no sense */
+    if (isinf(out->held_s)) { /* the run never ends: its parts have no meaning */
         out->repeated_s = INFINITY;
         return;
     }
     out->start_s = t->start_s + (again > 0 ? again * start_s : 0);
     out->repeated_s = trained_s - out->steps_s - out->save_s - out->evaluate_s - out->start_s;
-    if (out->repeated_s < 0) { /* attempts that failed while they started did not start whole */
+    if (out->repeated_s < 0) { /* attempts that failed while starting up did not start whole */
         out->start_s += out->repeated_s;
         out->repeated_s = 0;
     }
@@ -213,7 +213,7 @@ void sw_run_cost_price(const struct sw_run_config *run, const struct sw_checkpoi
     double *const energy[] = {&out->energy_joules.value, &out->energy_joules.low,
                               &out->energy_joules.high};
     double *const money[] = {&out->money.value, &out->money.low, &out->money.high};
-    for (int32_t i = 2; i >= 0; i--) { /* the predicted one last: its parts are kept */
+    for (int32_t i = 2; i >= 0; i--) { /* the predicted one last, since its parts are kept */
         out->terms.step_s = steps_s[i];
         sw_run_time(&out->terms, &out->time);
         *wall[i] = out->time.wall_s;

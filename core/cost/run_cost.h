@@ -13,33 +13,33 @@
 /* Terms of a run, at one duration of a step. */
 struct sw_run_terms {
     int64_t steps;             /* > 0 */
-    double step_s;             /* > 0 */
-    int64_t interval;          /* steps from a save to the next; 0: the last step's save only */
+    double step_s;             /* steps from one save to the next; 0: only after the last step */
+    int64_t interval;          /* pause of training for a save */
     double pause_s;            /* of training, for a save */
-    double durable_s;          /* from the end of the pause until a save is durable; 0: at once */
+    double durable_s;          /* steps from one evaluation to the next; 0: after the last step */
     int64_t evaluate_interval; /* steps from an evaluation to the next; 0: after the last step */
     double evaluate_s;         /* duration of one; 0: no evaluations */
-    double start_s;            /* from the start of an attempt to its first step */
-    double load_s;             /* more where it resumes: reading a checkpoint */
+    double start_s;            /* from an attempt's start to its first step */
+    double load_s;             /* added if it resumes: reading a checkpoint */
     double failure_s;          /* mean time between failures; INFINITY: none */
-    double restart_s;          /* accelerators are held after a failure before an attempt starts */
-    double queue_s;            /* accelerators are not held between two attempts */
+    double restart_s;          /* from a failure to the next attempt, accelerators held */
+    double queue_s;            /* between two attempts, accelerators not held */
     double limit_s;            /* from a job's start until it saves and ends; INFINITY: none */
 };
 
 /* Expected parts of a run's wall time; `wall_s` is their sum. */
 struct sw_run_time {
     double steps_s;    /* each step once */
-    double save_s;     /* pauses, and the waits for saves at the ends of jobs */
+    double save_s;     /* pauses, and waits for saves at the ends of jobs */
     double evaluate_s; /* evaluations */
-    double start_s;    /* starts of attempts, and checkpoints that they read */
+    double start_s;    /* starts of attempts, with reading checkpoints */
     double repeated_s; /* steps and saves that failures lost */
-    double restart_s;  /* held after failures */
+    double restart_s;  /* accelerators held after failures */
     double queue_s;    /* waits for accelerators between attempts */
     double wall_s;
     double held_s;   /* wall_s less queue_s */
     double failures; /* expected count */
-    double jobs;     /* expected count of jobs that the time limit divides the run into */
+    double jobs;     /* expected number of jobs, as the time limit divides the run */
 };
 
 /* Expected time of a run with random failures.
@@ -63,16 +63,16 @@ struct sw_run_cost {
     struct sw_run_time time;                  /* parts, at the predicted step */
     struct sw_run_estimate wall_s;            /* from the first job's start to the last save */
     struct sw_run_estimate accelerator_hours; /* accelerators x held time */
-    struct sw_run_estimate energy_joules;     /* of accelerators at `power`, their hosts left out */
+    struct sw_run_estimate energy_joules;     /* accelerators at `power`, without hosts */
     struct sw_run_estimate money;             /* at cluster.price_per_accelerator_hour */
 };
 
 /* Step of a run and what interrupts it. */
 struct sw_run_step {
     int64_t steps;                /* > 0 */
-    double step_s, low_s, high_s; /* predicted, 10th and 90th percentile */
+    double step_s, low_s, high_s; /* predicted; 10th and 90th percentile */
     double evaluate_s;            /* duration of an evaluation; 0: none */
-    double limit_s;               /* of a job, less the lead of its signal; INFINITY: none */
+    double limit_s;               /* of a job, minus the lead of its signal; INFINITY: none */
 };
 
 /* Prices a run. Saves follow checkpoint.every_steps, else save's proposed interval. */

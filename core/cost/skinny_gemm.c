@@ -1,6 +1,5 @@
-/* What decoding reads, weights and cached keys and values: everything once, and how fast depends on
- * the rows that it meets and on whether the processor's cache still has it from the token before.
- */
+/* Reads of decode, weights and cached keys and values: each once, at a rate that depends on the
+ * rows that each meets, and on the processor's cache still holding it from the token before. */
 #include "core/base/quantize.h"
 #include "core/cost/cost.h"
 #include "core/ir/walk.h"
@@ -30,7 +29,7 @@ double sw_cost_serving_bytes(const struct sw_program *p, const struct sw_workloa
     return serves ? bytes : 0;
 }
 
-/* Between the points of one number of rows as with every curve (curve.c). */
+/* Rate between the points of one number of rows, as for every curve (curve.c). */
 static double bandwidth_at(const struct sw_skinny_gemm_point *point, int32_t count, double bytes)
 {
     if (bytes <= point[0].bytes)
@@ -54,7 +53,7 @@ double sw_cost_skinny_gemm_bandwidth(const struct sw_skinny_gemm *skinny, double
         const double here = 1 / bandwidth_at(first, end - i, bytes);
         if (rows <= first->rows && i == 0)
             return 1 / here;
-        /* each row more takes the same time again */
+        /* each further row takes the same time again */
         if (rows <= first->rows)
             return 1 /
                    (before + (here - before) * (rows - rows_before) / (first->rows - rows_before));
@@ -64,7 +63,7 @@ double sw_cost_skinny_gemm_bandwidth(const struct sw_skinny_gemm *skinny, double
     return 0;
 }
 
-/* What the op holds of weights, without their padding, or cache. */
+/* Elements of weights, without their padding, or of the cache that the op holds. */
 static double held_elems(const struct sw_program *p, const struct sw_op *op)
 {
     struct sw_product product[SW_OP_MAX_PRODUCTS];
@@ -79,14 +78,14 @@ static double held_elems(const struct sw_program *p, const struct sw_op *op)
         double elems = 1;
         for (uint8_t d = 0; d < v->ndim; d++)
             elems *= (double)v->local[d];
-        if (v->local[0] > rows) /* of a cache the slots of the rows alone */
+        if (v->local[0] > rows) /* of a cache, only the slots of the rows */
             elems *= (double)rows / (double)v->local[0];
         sum += elems;
     }
     return sum;
 }
 
-/* Whether the last dimension of what is held is in the result: else products run along it. */
+/* True if the last dimension of the held operand is in the result; else products run along it. */
 static bool keeps_last(const struct sw_program *p, const struct sw_op *op)
 {
     const char *held = strchr(sw_op_factors(p, op), ',') + 1, *result = strstr(held, "->");
@@ -104,7 +103,7 @@ enum sw_skinny_kind sw_cost_skinny_gemm_kind(const struct sw_program *p, const s
     return keeps_last(p, op) ? SW_SKINNY_LINEAR : SW_SKINNY_LINEAR_T;
 }
 
-/* A multiplication and an addition of each element with each row. */
+/* One multiplication and one addition for each element and row. */
 double sw_cost_skinny_gemm_reads(const struct sw_program *p, const struct sw_op *op, double *rows)
 {
     const double elems = held_elems(p, op);
@@ -112,20 +111,20 @@ double sw_cost_skinny_gemm_reads(const struct sw_program *p, const struct sw_op 
     return elems * sw_dtype_number_bytes(p->values[op->in[1].value].dtype);
 }
 
-/* Beyond what a device makes as few rows only programs that say so have them made so: of others
- * many rows are products like all others. */
+/* True if measured rates apply. Above the number of rows that a device counts as few, only programs
+ * that ask for it use the kernels of few rows; others have usual products. */
 static bool is_measured(const struct sw_program *p, const struct sw_skinny_gemm *skinny,
                         double rows)
 {
-    const double invariant_rows = p->target.invariant_rows; /* 0: nothing is said */
+    const double invariant_rows = p->target.invariant_rows; /* 0: not given */
     const bool always_skinny =
         !(invariant_rows > 0) || rows <= invariant_rows || sw_program_is_always_skinny(p);
     return always_skinny && skinny->count > 0 && rows <= skinny->point[skinny->count - 1].rows;
 }
 
 /* Weights in 8 or 4 bits, which are not measured: the first row waits for their bytes, at the rate
- * of those in bf16 (fp32 where there is none); what each row more takes is arithmetic, of as many
- * elements as theirs. each: bytes of one. */
+ * of bf16 (fp32 if there is none); each further row adds the arithmetic of as many elements. each:
+ * bytes of one. */
 static double narrow_seconds(const struct sw_program *p, const struct sw_skinny_gemm *of_kind,
                              double rows, double elems, double each, double all)
 {
@@ -138,7 +137,7 @@ static double narrow_seconds(const struct sw_program *p, const struct sw_skinny_
     return elems * (each * first + (narrow ? 2 : 4) * (more > 0 ? more : 0));
 }
 
-/* Whether anything was measured: of most profiles nothing was, and a search asks for every op. */
+/* True if anything was measured: mostly nothing was, and a search asks for every op. */
 static bool has_skinny_gemm(const struct sw_profile_config *profile)
 {
     int32_t count = 0;

@@ -47,7 +47,7 @@ void sw_timeline_free(struct sw_timeline *timeline)
     memset(timeline, 0, sizeof *timeline);
 }
 
-/* The loop of a phase: the layers. */
+/* The loop of a phase over the layers. */
 static int32_t find_loop(const struct sw_program *p, enum sw_phase phase)
 {
     int32_t best = -1;
@@ -71,7 +71,7 @@ static bool belongs(const struct sw_region *region, const struct sw_cost_event *
 }
 
 /* The event that starts the region's second iteration, or its only one, in the last micro-step,
- * which also reduces what is reduced once. -1: none. */
+ * which includes once-a-step reductions. -1: none. */
 static int32_t find_iteration(const struct sw_timeline *t, const struct sw_region *region,
                               int32_t first_op)
 {
@@ -79,7 +79,7 @@ static int32_t find_iteration(const struct sw_timeline *t, const struct sw_regio
     int32_t found = -1, seen = 0;
     for (int32_t i = 0; i < t->count; i++) {
         if (!belongs(region, &t->event[i]))
-            seen = 0; /* another micro-step's may follow */
+            seen = 0; /* another micro-step's events may follow */
         else if (t->event[i].op == first_op && seen++ == wanted)
             found = i;
     }

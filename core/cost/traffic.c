@@ -81,7 +81,7 @@ bool sw_traffic_next(struct sw_traffic_walk *w)
     return false;
 }
 
-/* Recomputation begins a layer's backward region, and its collectives with it. */
+/* The last recomputed op: recomputation and its collectives begin a layer's backward region. */
 static const struct sw_op *find_last_again(const struct sw_program *p,
                                            const struct sw_region *region)
 {

@@ -1,4 +1,4 @@
-/* What one rank sends in a step: the one walk over a program's communication, and sums over it by
+/* Bytes that one rank sends in a step: the one walk over a program's communication, and sums by
  * kind and group. A walk owns nothing; a list owns its rows. */
 #ifndef SW_COST_TRAFFIC_H
 #define SW_COST_TRAFFIC_H
@@ -6,40 +6,39 @@
 #include "core/ir/op.h"
 #include "core/ir/walk.h"
 
-/* What one call of an op sends: it follows from the program's sizes, whatever the axis order. */
+/* Bytes of one call of an op: depend on the program's sizes, not on the axis order. */
 struct sw_traffic_sent {
     double bytes;                      /* sw_op_communication_bytes */
-    double messages[SW_CARRIER_COUNT]; /* to each member beyond the first, by who carries them
+    double messages[SW_CARRIER_COUNT]; /* messages to each member beyond the first, by carrier
                                           (messages.h) */
 };
 
-/* One op at hand after the other: collectives over more than one rank, rings inside attention,
- * exchanges. */
+/* Visits the ops that communicate, one after another: collectives over more than one rank, rings
+ * inside attention, exchanges. */
 struct sw_traffic_walk {
     const struct sw_program *program;
     const struct sw_op *op;
-    struct sw_axes axes; /* effective ones */
-    double calls;        /* in a step */
+    struct sw_axes axes; /* axes of more than one rank */
+    double calls;        /* calls in a step */
     struct sw_traffic_sent sent;
-    /* May be set to [op_count] of the caller's, of a program whose sizes are known: what was worked
-     * out for them before, at the first op of those alike; bytes < 0: not yet. The walk fills it.
-     * NULL: none */
+    /* May be set to a cache of [op_count] of the caller's, for a program whose sizes are known,
+     * filled by the walk at the first of equal ops; bytes < 0: unknown. NULL: none */
     struct sw_traffic_sent *known;
-    struct sw_walk at;  /* the walk's own */
-    int32_t last_again; /* as well: of the region */
+    struct sw_walk at;  /* walk over all ops */
+    int32_t last_again; /* last recomputed op of the region */
 };
 struct sw_traffic_walk sw_traffic_begin(const struct sw_program *program);
-bool sw_traffic_next(struct sw_traffic_walk *walk); /* false: there is no other */
-/* For who walks the ops anyway: makes that op of the region the one at hand. false: it sends
- * nothing. */
+bool sw_traffic_next(struct sw_traffic_walk *walk); /* false: no further one */
+/* For callers that walk the ops themselves: makes that op of the region the current one. false: it
+ * sends nothing. */
 bool sw_traffic_at(struct sw_traffic_walk *walk, const struct sw_region *region,
                    const struct sw_op *op);
 
-/* What the op at hand moves, and when. */
+/* Purpose and time of the current op. */
 enum sw_traffic_part {
-    SW_TRAFFIC_ANY,            /* not told apart */
+    SW_TRAFFIC_ANY,            /* unknown */
     SW_TRAFFIC_BATCH,          /* activations */
-    SW_TRAFFIC_AGAIN,          /* those, in recomputation */
+    SW_TRAFFIC_AGAIN,          /* activations, in recomputation */
     SW_TRAFFIC_WEIGHT_FORWARD, /* weights, in each micro-step or beside one */
     SW_TRAFFIC_WEIGHT_BACKWARD,
     SW_TRAFFIC_ONCE, /* in the last micro-step or the update */
@@ -47,29 +46,29 @@ enum sw_traffic_part {
 };
 enum sw_traffic_part sw_traffic_part(struct sw_traffic_walk *walk);
 
-/* Communication of one kind over one group and of one part. */
+/* Communication of one kind, over one group and for one part. */
 struct sw_traffic {
     enum sw_op_kind kind;
     enum sw_traffic_part part;
     struct sw_axes axes;
-    int32_t op;                        /* the first of them, in the program */
-    double calls, bytes;               /* of a step; of all calls */
-    double messages[SW_CARRIER_COUNT]; /* of all calls, beyond the first of each */
-    double seconds;                    /* the caller's, 0 at first */
+    int32_t op;                        /* first op of this row in the program */
+    double calls, bytes;               /* in a step; by all calls */
+    double messages[SW_CARRIER_COUNT]; /* messages of all calls, beyond the first of each */
+    double seconds;                    /* set by the caller, 0 at first */
 };
 struct sw_traffics {
     struct sw_traffic *entry; /* [count], in the order of the walk */
     int32_t count, capacity;
 };
-/* Adds the op at hand to its row, a new one if need be. The row moves with the next addition. NULL:
- * no memory (SW_ENVIRONMENT). */
+/* Adds the current op to its row, or a new row. The row moves with the next addition. NULL: no
+ * memory (SW_ENVIRONMENT). */
 struct sw_traffic *sw_traffics_add(struct sw_traffics *list, const struct sw_traffic_walk *walk,
                                    enum sw_traffic_part part, struct sw_error *err);
-void sw_traffics_free(struct sw_traffics *list); /* an empty one too */
+void sw_traffics_free(struct sw_traffics *list); /* accepts an empty one */
 
-/* Whether a value is as large as the micro-batch. */
+/* True if a value's size follows the micro-batch. */
 bool sw_traffic_of_batch(const struct sw_value *value);
-/* Whether any operand of an op is. */
+/* True if an operand of the op is such a value. */
 bool sw_traffic_op_of_batch(const struct sw_program *program, const struct sw_op *op);
 
 #endif
