@@ -17,7 +17,7 @@ TOKEN = re.compile(r"""R"\((?:.*?)\)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|/\
 # Rooms that are not rewritten yet: how many such comments they may have. Numbers only fall, and a room at 0 leaves.
 CEILING = {
     "core/base": 86,
-    "core/checkpoint": 71,
+    "core/checkpoint": 6,
     "core/config": 9,
     "core/cost": 5,
     "core/passes": 5,

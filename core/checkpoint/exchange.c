@@ -13,18 +13,21 @@ enum {
     CHUNK_MAX_BYTES = 64 << 20,
     PAGE_BYTES = 4096
 };
-enum { MANY_CHUNKS = 1 << 17 }; /* more than are looked at to find who sends most */
-enum { WIDEST_BYTES = 8 };      /* of a number: of all dtypes, and a multiple of each */
+enum {
+    MANY_CHUNKS = 1 << 17
+};                         /* above that many, only some chunks are examined for the
+                              busiest rank */
+enum { WIDEST_BYTES = 8 }; /* bytes of the widest number, a multiple of every type's */
 
 /* ---- Streams and chunks ---- */
 
-/* Bytes of an element of the state in the file. */
+/* Bytes of a state element in the file. */
 static int64_t width_of(const struct sw_stored_tensor *t)
 {
     return sw_stored_block_bytes(t);
 }
 
-/* Elements of the state in a row of the file. */
+/* State elements in a row of the file. */
 static int64_t columns_of(const struct sw_stored_tensor *t)
 {
     return t->size[1] / t->block;
@@ -36,7 +39,7 @@ static const struct sw_state_row *row_of(const struct sw_exchange *x,
     return &x->state->row[t->row];
 }
 
-/* The first tensor of a file that ends behind that byte; one beyond its last: none does. */
+/* First tensor of a file that ends behind that byte; the index behind the last: none. */
 static int32_t tensor_at(const struct sw_placement *p, int32_t file, int64_t at)
 {
     int32_t low = p->file[file].first_tensor, high = low + p->file[file].tensor_count;
@@ -55,7 +58,7 @@ static bool is_of(const struct sw_placement *p, int32_t tensor, int32_t file)
     return tensor < p->file[file].first_tensor + p->file[file].tensor_count;
 }
 
-/* The first extent of an owner that ends behind that byte of its stream. */
+/* First extent of an owner that ends behind that byte of its stream. */
 static int32_t extent_at(const struct sw_exchange *x, int32_t owner, int64_t at)
 {
     const struct sw_placement *p = x->placement;
@@ -94,7 +97,7 @@ int64_t sw_exchange_whole(const struct sw_exchange *x, int32_t owner, int64_t at
     return at - (in_file - p->tensor[tensor].offset) % width_of(&p->tensor[tensor]);
 }
 
-/* The place in its stream at which a round's chunk begins: that of a whole element. */
+/* Byte of the stream at which a round's chunk begins: a whole element. */
 static int64_t cut(const struct sw_exchange *x, int32_t owner, int32_t round)
 {
     return sw_exchange_whole(x, owner, round * x->step_bytes);
@@ -106,10 +109,10 @@ struct sw_stretch sw_exchange_stretch(const struct sw_exchange *exchange, int32_
     return (struct sw_stretch){owner, cut(exchange, owner, round), cut(exchange, owner, round + 1)};
 }
 
-/* A stretch, and where to look for its first span. */
+/* A stretch, and the range of extents in which to look for its spans. */
 struct chunk {
-    int64_t begin, end;  /* in the stream */
-    int32_t first, last; /* extents, `last` exclusive: of the owner */
+    int64_t begin, end;  /* bytes of the stream */
+    int32_t first, last; /* extents of the owner, `last` exclusive */
 };
 
 static struct chunk chunk_of(const struct sw_exchange *x, const struct sw_stretch *s)
@@ -126,7 +129,7 @@ static bool span_of(const struct sw_exchange *x, const struct chunk *c, int32_t 
     if (e >= c->last || x->stream[e] >= c->end || c->begin == c->end)
         return false;
     const struct sw_extent *extent = &x->placement->extent[e];
-    const int64_t shift = extent->begin - x->stream[e]; /* from the stream to the file */
+    const int64_t shift = extent->begin - x->stream[e]; /* offset from stream to file */
     const int64_t begin = c->begin > x->stream[e] ? c->begin + shift : extent->begin;
     const int64_t end = c->end + shift < extent->end ? c->end + shift : extent->end;
     *out = (struct sw_span_of_file){extent->file, begin, end, begin - shift - c->begin};
@@ -172,7 +175,7 @@ int64_t sw_exchange_chunk_bytes(const struct sw_placement *placement, int64_t ro
     return smaller(smaller(wanted, most), CHUNK_MAX_BYTES);
 }
 
-/* How many times longer than what a chunk has of a tensor its elements may be in messages. */
+/* Largest ratio of an element's bytes in messages to its bytes in a chunk. */
 static int64_t most_growth(const struct sw_exchange *x)
 {
     int64_t most = 1;
@@ -184,7 +187,7 @@ static int64_t most_growth(const struct sw_exchange *x)
     return most;
 }
 
-/* Bytes of an element of any tensor, and a multiple of each tensor's. */
+/* Bytes of the widest element, a multiple of each tensor's. */
 static int64_t widest(const struct sw_exchange *x)
 {
     int64_t block = 1;
@@ -193,7 +196,7 @@ static int64_t widest(const struct sw_exchange *x)
     return block * WIDEST_BYTES;
 }
 
-/* True if a whole element begins at every multiple of the widest of every stream. */
+/* True if a whole element begins at every multiple of the widest in every stream. */
 static bool is_aligned(const struct sw_exchange *x)
 {
     const struct sw_placement *p = x->placement;
@@ -228,8 +231,8 @@ int sw_exchange_make(const struct sw_state *state, const struct sw_placement *pl
         }
         most = at > most ? at : most;
     }
-    /* where a cut has to be moved down to a whole element, the chunk before it began no later than
-     * an element before its own */
+    /* a cut that moves down to a whole element makes the next chunk longer by less than an
+     * element */
     const int64_t each = widest(&x), fit = x.chunk_bytes / most_growth(&x) / each * each;
     x.step_bytes = is_aligned(&x) ? fit : fit - each;
     if (x.step_bytes < each)
@@ -251,7 +254,7 @@ struct box {
     int64_t start[2], size[2];
 };
 
-/* The elements [first, end) of a tensor whose rows have `columns`: at most three boxes. */
+/* Cuts elements [first, end) of a tensor with `columns` in a row into at most three boxes. */
 static int32_t cut_rows(int64_t columns, int64_t first, int64_t end, struct box out[3])
 {
     int32_t count = 0;
@@ -268,12 +271,11 @@ static int32_t cut_rows(int64_t columns, int64_t first, int64_t end, struct box 
     return count;
 }
 
-/* A rank's part of a tensor, in the file's orientation; padding is no part of it, so it may be
- * empty. */
+/* A rank's part of a tensor, in the file's orientation, without padding; it may be empty. */
 struct shard {
-    struct box box;           /* of each matrix */
-    int64_t matrix, matrices; /* of the row; one where it is no stack */
-    int64_t rows;             /* of a matrix, in the orientation of the state */
+    struct box box;           /* part of each matrix */
+    int64_t matrix, matrices; /* first matrix of the stack, and their number; 1 if no stack */
+    int64_t rows;             /* rows of a matrix, in the orientation of the state */
 };
 
 static struct shard shard_of(const struct sw_exchange *x, const struct sw_stored_tensor *t,
@@ -306,25 +308,25 @@ static bool intersect(const struct box *a, const struct box *b, struct box *out)
     return true;
 }
 
-/* Between which ranks, and what of it was found. */
+/* Two ranks of a message, and the pieces found so far. */
 struct pair {
     const struct sw_exchange *x;
     int32_t owner, holder;
-    sw_axis_set differ; /* axes along which their coordinates do */
+    sw_axis_set differ; /* axes along which the ranks' coordinates differ */
     sw_piece_visitor visit;
     void *context;
-    int64_t bytes; /* of the message */
+    int64_t bytes; /* bytes of the message */
 };
 
-/* Whether the holder's copy of the tensor is the one that goes to this owner. */
+/* True if this holder's copy of the tensor goes to this owner. */
 static bool is_sender(const struct pair *pair, const struct sw_stored_tensor *t)
 {
     return pair->x->loading ||
            (pair->differ & ~sw_spec_axes(&row_of(pair->x, t)->sharding.spec)) == 0;
 }
 
-/* Elements [first, end) of one matrix of a tensor, whose element 0 is at `at` in the chunk.
- * `before`: matrices in the holder's shard before it. */
+/* Visits elements [first, end) of one matrix of a tensor; `at`: element 0 in the chunk; `before`:
+ * matrices in the holder's shard before it. */
 static int visit_matrix(struct pair *pair, int32_t tensor, const struct shard *shard,
                         int64_t before, int64_t first, int64_t end, int64_t at,
                         struct sw_error *err)
@@ -353,7 +355,7 @@ static int visit_matrix(struct pair *pair, int32_t tensor, const struct shard *s
     return 0;
 }
 
-/* The pieces of the part of one tensor that lies in a span. */
+/* Visits the pieces of one tensor's part in a span. */
 static int visit_tensor(struct pair *pair, int32_t tensor, const struct sw_span_of_file *span,
                         struct sw_error *err)
 {

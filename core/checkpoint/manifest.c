@@ -12,11 +12,11 @@
 #include <string.h>
 
 static const char schema[] = "shardwright.checkpoint/1";
-/* The own checksum covers the text up to here; what follows it has one form and one length. */
+/* The manifest's own checksum covers the text up to here; the rest has one form and one length. */
 static const char tail_begin[] = ",\n  \"checksum\": \"", tail_end[] = "\"\n}\n";
 
 enum {
-    DIGITS = 32, /* of a checksum */
+    DIGITS = 32, /* hexadecimal digits of a checksum */
     TAIL_BYTES = sizeof tail_begin - 1 + DIGITS + sizeof tail_end - 1,
     MOST_BYTES = 64 << 20,
     NAME_BYTES = 255
@@ -57,7 +57,7 @@ static const struct field fields[] = {
     AT(TEXT, base_path),
     AT(HEX, base_digest),
 };
-/* Members of the object "spikes", which only a run that watches for spikes has. */
+/* Members of the object "spikes", which only a run with spike detection has. */
 #define SPIKES(kind, field)                                                                        \
     {                                                                                              \
 #field, kind, offsetof(struct sw_spikes, field), sizeof((struct sw_spikes *)0)->field      \
@@ -69,7 +69,7 @@ static const struct field spike_fields[] = {
 };
 #undef SPIKES
 #undef AT
-/* The last ones are there together, where base_path says something, or not at all. */
+/* Optional members, present together if base_path is not empty. */
 enum {
     OPTIONAL_FIELDS = 2,
     FIELDS = sizeof fields / sizeof fields[0] - OPTIONAL_FIELDS,
@@ -83,7 +83,7 @@ static void write_hex(char *out, uint64_t value)
         out[i] = "0123456789abcdef"[value >> (60 - 4 * i) & 15];
 }
 
-/* Lower case only, so that there is one text for every value. */
+/* Reads lower case only, so that every value has one text. */
 static bool read_hex(const char *text, uint64_t *value)
 {
     static const char digits[] = "0123456789abcdef";
@@ -139,7 +139,7 @@ void sw_manifest_slice(int64_t bytes, int64_t data_begin, int64_t slice_bytes, i
     *end = bytes - k * slice_bytes > slice_bytes ? (k + 1) * slice_bytes : bytes;
 }
 
-/* Whether it is UTF-8: what JSON can say. */
+/* True if it is UTF-8, which JSON requires. */
 static bool is_text(const char *text)
 {
     json_t *value = json_string(text);
@@ -168,7 +168,7 @@ bool sw_manifest_takes(const char *name)
     return true;
 }
 
-/* Without a look for the name: that is the caller's. */
+/* Does not check the name; the caller does. */
 static struct sw_manifest_file *add(struct sw_manifest *manifest, const char *name, int64_t bytes,
                                     int64_t data_begin)
 {
@@ -245,7 +245,7 @@ const struct sw_manifest_file *sw_manifest_find(const struct sw_manifest *manife
 
 /* ---- Writing ---- */
 
-/* A path that is no UTF-8 is shown, not followed: its foreign bytes become '?'. */
+/* Writes a path for people, not to be followed: bytes that are no UTF-8 become '?'. */
 static void write_text(struct sw_json *j, const char *key, const char *text)
 {
     char shown[sizeof((struct sw_manifest *)0)->data_path];
@@ -268,7 +268,7 @@ static void write_field(struct sw_json *j, const struct field *field, const void
         write_hex(digits, *(const uint64_t *)value);
         sw_json_text(j, field->key, digits);
         break;
-    case REAL: { /* so many digits that it is the same when it is read */
+    case REAL: { /* enough digits to read back the same number */
         const double real = *(const double *)value;
         snprintf(number, sizeof number, "%.15g", real);
         sw_json_digits(j, field->key, real, strtod(number, NULL) == real ? 15 : 17);
@@ -293,7 +293,7 @@ static void write_spikes(struct sw_json *j, const struct sw_spikes *spikes)
     sw_json_end(j);
 }
 
-/* Returns false: no memory. */
+/* False: no memory. */
 static bool write_file(struct sw_json *j, const struct sw_manifest_file *file)
 {
     char *digits = calloc((size_t)file->slice_count, DIGITS);
@@ -386,7 +386,7 @@ static bool read_field(const struct field *field, const json_t *json, void *valu
     return false;
 }
 
-/* What is wrong with an entry of "files"; NULL: nothing. */
+/* Mistake in an entry of "files"; NULL: none. */
 static const char *read_file(struct sw_manifest *manifest, const json_t *json)
 {
     int64_t bytes, data_begin;
@@ -415,7 +415,7 @@ static int by_name(const void *left, const void *right)
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
 
-/* A name that two files have; NULL: none. *good: false: no memory. */
+/* A name that two files have; NULL: none. *good is set to false without memory. */
 static const char *find_twice(const struct sw_manifest *manifest, bool *good)
 {
     const char *twice = NULL;
@@ -534,7 +534,7 @@ int sw_manifest_parse(const char *path, const char *text, size_t bytes, struct s
     return status;
 }
 
-/* Whether a failure to read says that what lies there is no manifest; any other may pass. */
+/* True if a failed read means that the file is no manifest; other failures may be temporary. */
 static bool is_of_the_file(int code)
 {
     static const int codes[] = {EISDIR, ELOOP, EFBIG, ESPIPE, ENXIO, ENODEV, EINVAL};

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hugging Face's tools write files of at most 5 GB; where many ranks write, more files spread over
- * more servers, but not so many that they are small. */
+/* Hugging Face's tools write files of at most 5 GB. With many ranks, more files spread over more
+ * servers, down to a smallest size. */
 #define FILE_BYTES 5000000000
 enum { LENGTH_BYTES = 8, FEW_BYTES = 256 << 20, MANY_SLICES = 65536 };
 
@@ -22,7 +22,7 @@ static int no_memory(struct sw_error *err)
 
 /* ---- Files ---- */
 
-/* Bytes of all parts of the tensor whose first part this is; 0 behind the first part. */
+/* Bytes of all parts of the tensor that begins with this part; 0 for later parts. */
 static int64_t whole_bytes(const struct sw_stored_tensor *t)
 {
     return t->first_row > 0     ? 0
@@ -30,8 +30,8 @@ static int64_t whole_bytes(const struct sw_stored_tensor *t)
                                 : t->bytes / t->size[0] * t->fused_rows;
 }
 
-/* How many files the tensors need, in order, when none is larger than that, but for those of one
- * tensor. file (may be NULL): which one each goes to. */
+/* Number of files that the tensors need, in order, with none larger than the limit, except those of
+ * one tensor. file (may be NULL): index of each tensor's file. */
 static int32_t fill(const struct sw_stored_tensor *tensor, int32_t count, int64_t most_bytes,
                     int32_t *file)
 {
@@ -50,8 +50,8 @@ static int32_t fill(const struct sw_stored_tensor *tensor, int32_t count, int64_
     return files;
 }
 
-/* The least size of the largest file when there are at most so many; tensors that are larger have
- * one to themselves. */
+/* Smallest size of the largest file with at most that many files; larger tensors have a file
+ * each. */
 static int64_t least_bytes(const struct sw_stored_tensor *tensor, int32_t count, int32_t files)
 {
     int64_t low = 0, high = 0; /* too few, enough */
@@ -67,7 +67,7 @@ static int64_t least_bytes(const struct sw_stored_tensor *tensor, int32_t count,
     return high;
 }
 
-/* Sets `file` of a group's tensors, from 0 on; the number of files. */
+/* Sets `file` of a group's tensors, from 0 on; returns the number of files. */
 static int32_t choose_files(struct sw_stored_tensor *tensor, int32_t count, int32_t ranks,
                             int32_t *scratch)
 {
@@ -93,7 +93,7 @@ static void name_file(struct sw_stored_file *file, int32_t number, int32_t of)
              stems[file->group], number, of);
 }
 
-/* PEFT reads one file, whatever its size. */
+/* Joins adapters into one file of any size, as PEFT reads only one. */
 static int32_t join_adapter(struct sw_stored_tensor *tensor, int32_t count)
 {
     for (int32_t i = 0; i < count; i++)
@@ -101,7 +101,7 @@ static int32_t join_adapter(struct sw_stored_tensor *tensor, int32_t count)
     return 1;
 }
 
-/* Puts the tensors into files: all but where in the file they are. */
+/* Assigns tensors to files, without offsets. */
 static int make_files(const struct sw_state *state, struct sw_placement *p, int32_t ranks,
                       struct sw_error *err)
 {
@@ -151,7 +151,7 @@ static void write_header(const struct sw_placement *p, int32_t file, FILE *out)
     for (int32_t i = f->first_tensor; i < f->first_tensor + f->tensor_count; i++) {
         const struct sw_stored_tensor *t = &p->tensor[i];
         if (t->first_row > 0)
-            continue; /* told with its first part */
+            continue; /* counted with its first part */
         sw_json_object(&j, t->name);
         sw_json_text(&j, "dtype", sw_stored_dtype_name(t->dtype));
         sw_json_array(&j, "shape");
@@ -185,7 +185,8 @@ static char *header_text(const struct sw_placement *p, int32_t file, size_t *byt
     return text;
 }
 
-/* Offsets that the header names count from where data begins: so they are known before it is. */
+/* Sets offsets; those in a header count from the start of data, so they are known before the
+ * header's size. */
 static int set_offsets(struct sw_placement *p, struct sw_error *err)
 {
     for (int32_t i = 0; i < p->file_count; i++) {
@@ -245,14 +246,15 @@ int sw_placement_header(const struct sw_placement *placement, int32_t file, char
 
 struct cut {
     int32_t file;
-    int64_t at; /* in it; its size: all of it is before the cut */
+    int64_t at; /* offset in the file; the file's size: all of it is before the cut */
 };
 
-/* The nearest byte at or before `at` that no element of the file lies across. */
+/* The last byte up to `at` that is not inside an element of the file. */
 static int64_t whole_element(const struct sw_placement *p, int32_t file, int64_t at)
 {
     const struct sw_stored_file *f = &p->file[file];
-    int32_t low = f->first_tensor, high = low + f->tensor_count; /* the first that begins behind */
+    int32_t low = f->first_tensor, high = low + f->tensor_count; /* first tensor that begins
+                                                                    behind it */
     while (low < high) {
         const int32_t middle = low + (high - low) / 2;
         if (p->tensor[middle].offset > at)
@@ -266,7 +268,7 @@ static int64_t whole_element(const struct sw_placement *p, int32_t file, int64_t
     return at < t->offset + t->bytes ? at - (at - t->offset) % sw_stored_block_bytes(t) : at;
 }
 
-/* Where ranks may be parted nearest to `at`. */
+/* The allowed cut nearest to `at`. */
 static struct cut snap(const struct sw_placement *p, int32_t file, int64_t at)
 {
     const struct sw_stored_file *f = &p->file[file];
@@ -284,7 +286,7 @@ static int64_t data_bytes(const struct sw_placement *p)
     return bytes;
 }
 
-/* Appends what lies between two cuts. */
+/* Appends the extents between two cuts. */
 static void add_extents(struct sw_placement *p, struct cut from, struct cut to, int32_t *count)
 {
     for (int32_t i = from.file; i < p->file_count && i <= to.file; i++) {

@@ -1,12 +1,13 @@
-/* Where the bytes of a checkpoint are, and which rank writes or reads which of them.
+/* Placement of a checkpoint's bytes: files, tensors in them, and the rank that writes or reads each
+ * byte.
  *
- * A placement is a list of files with tensors in them. For saving it is made from the state
- * (sw_placement_make); for loading, from the headers of files that are there (the caller fills
- * `tensor` and `file` and calls sw_placement_deal). No tensor is split over files. The data of all
- * files, in order, is dealt to the ranks of a job in contiguous parts of about equal bytes, cut at
- * multiples of slice_bytes of the file's offset (moved down to a whole element, and up to the first
- * byte of data), so that a tensor larger than a fair share has several writers in disjoint ranges.
- * Every rank makes the same table. Owns its arrays. */
+ * A placement is a list of files with tensors. For saving it is made from the state
+ * (sw_placement_make); for loading, from the headers of existing files (the caller fills `tensor`
+ * and `file` and calls sw_placement_deal). No tensor is split over files. The data of all files, in
+ * order, is dealt to the ranks of a job in contiguous parts of about equal bytes, cut at multiples
+ * of slice_bytes of the file's offset (moved down to a whole element, and up to the first byte of
+ * data), so that a tensor larger than a fair share has several writers in disjoint ranges. Every
+ * rank makes the same table. Owns its arrays. */
 #ifndef SW_CHECKPOINT_PLACEMENT_H
 #define SW_CHECKPOINT_PLACEMENT_H
 
@@ -20,7 +21,7 @@ struct sw_stored_file {
                                         "optimizer/exp_avg-00001-of-00001.safetensors",
                                         "adapter_model.safetensors" */
     enum sw_stored_group group;
-    int32_t first_tensor, tensor_count; /* of `tensor`, in the order of their offsets */
+    int32_t first_tensor, tensor_count; /* its range of `tensor`, in the order of offsets */
     int64_t data_begin;                 /* size of the header with its length and padding */
     int64_t bytes;                      /* of the whole file */
 };
@@ -28,36 +29,35 @@ struct sw_stored_file {
 /* Consecutive bytes of one file that one rank writes or reads. */
 struct sw_extent {
     int32_t file;
-    int64_t begin, end; /* in the file; data only: headers are rank 0's */
+    int64_t begin, end; /* bytes of the file, data only: rank 0 writes headers */
 };
 
 struct sw_placement {
     struct sw_stored_tensor *tensor; /* [tensor_count], by file, then by offset */
     struct sw_stored_file *file;     /* [file_count] */
     int32_t tensor_count, file_count;
-    int64_t slice_bytes; /* of file offset: what one checksum covers; SW_SLICE_BYTES times a power
-                            of two, so that there are at most 65536 slices or so, or two for each
-                            rank where these are more */
+    int64_t slice_bytes; /* bytes of file offset covered by one checksum; SW_SLICE_BYTES times
+                            a power of two, so that there are at most about 65536 slices, or
+                            two for each rank if more */
     int32_t ranks;
-    struct sw_extent *extent; /* those of rank r: first_extent[r] .. first_extent[r + 1] - 1 */
+    struct sw_extent *extent; /* of rank r: first_extent[r] .. first_extent[r + 1] - 1 */
     int32_t *first_extent;    /* [ranks + 1] */
 };
 
-/* The files of a checkpoint of the state, saved by `ranks` ranks: model files and both moments',
+/* Makes the files of a checkpoint that `ranks` ranks save: files of the model and of both moments,
  * balanced by bytes, each of at most about 5 GB unless one tensor is larger; adapters are one file.
- * Errors
- * (SW_ENVIRONMENT): memory. */
+ * Errors (SW_ENVIRONMENT): memory. */
 int sw_placement_make(const struct sw_state *state, int32_t ranks, struct sw_placement *out,
                       struct sw_error *err);
 /* Deals the data of the files to ranks: sets slice_bytes (unless it is set), ranks and the extents.
  */
 int sw_placement_deal(struct sw_placement *placement, int32_t ranks, struct sw_error *err);
-void sw_placement_free(struct sw_placement *placement); /* also a zeroed or half-built one */
+void sw_placement_free(struct sw_placement *placement); /* accepts a zeroed or half-built one */
 
-int64_t sw_placement_bytes(const struct sw_placement *placement); /* of all files */
-/* FNV-1a 64 of all of it: what is where, under which name, and whose. */
+int64_t sw_placement_bytes(const struct sw_placement *placement); /* bytes of all files */
+/* FNV-1a 64 of the whole placement: positions, names and owners. */
 uint64_t sw_placement_digest(const struct sw_placement *placement);
-/* Of the data that a rank has; the most of any rank. */
+/* Bytes of data that a rank has; the most of any rank. */
 int64_t sw_placement_rank_bytes(const struct sw_placement *placement, int32_t rank);
 int64_t sw_placement_most_bytes(const struct sw_placement *placement);
 

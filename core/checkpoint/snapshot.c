@@ -1,4 +1,4 @@
-/* The program `save`: one op over all of the state, round by round. It is made laid out. */
+/* The program `save`: one op over the whole state, round by round. It is built laid out. */
 #include "core/checkpoint/snapshot.h"
 
 #include "core/passes/passes.h"

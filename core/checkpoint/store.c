@@ -1,4 +1,4 @@
-/* Which checkpoints a folder has. */
+/* Checkpoints of a folder. */
 #include "core/base/file.h"
 #include "core/base/lora.h"
 #include "core/checkpoint/store_internal.h"
@@ -24,7 +24,7 @@ int sw_store_check(const char *checkpoint, struct sw_manifest *out, struct sw_er
     return status;
 }
 
-/* inside: in a subfolder, below which nothing is looked for. */
+/* inside: true in a subfolder, whose own subfolders are not read. */
 static int64_t folder_bytes(const char *path, bool inside)
 {
     int64_t bytes = 0;
@@ -129,10 +129,11 @@ static bool is_simple(const char *target)
            strcmp(target, "..") != 0;
 }
 
-/* "model.safetensors: it is missing", of the checkpoint at `path`. */
+/* Writes "model.safetensors: it is missing", for the checkpoint at `path`. */
 static void reason(const char *path, const struct sw_error *why, char *out, size_t bytes)
 {
-    static const char advice[] = SW_MANIFEST_ADVICE; /* which is taken */
+    static const char advice[] = SW_MANIFEST_ADVICE; /* advice that does not apply: another one
+                                                        is taken */
     const size_t length = strlen(path), said = strlen(why->message), end = sizeof advice - 1;
     const char *file = why->file;
     const bool ends = said >= end && strcmp(why->message + said - end, advice) == 0;
@@ -142,16 +143,16 @@ static void reason(const char *path, const struct sw_error *why, char *out, size
              (int)(ends ? said - end : said), why->message);
 }
 
-/* What is to be gone on with, and what was passed over. */
+/* The chosen checkpoint, and the rejected ones. */
 struct choice {
     const char *folder;
     const struct sw_store_damage *damage;
     struct sw_store_link latest;
-    char *path;                           /* NULL: nothing good yet */
-    char wrong[SW_STORE_NOTE_BYTES - 64]; /* "": nothing */
+    char *path;                           /* NULL: none good yet */
+    char wrong[SW_STORE_NOTE_BYTES - 64]; /* "": none rejected */
 };
 
-/* What `latest` leads to. */
+/* Considers the checkpoint that `latest` names. */
 static int follow_latest(struct choice *c, struct sw_error *err)
 {
     struct sw_error why = {0};
@@ -161,7 +162,7 @@ static int follow_latest(struct choice *c, struct sw_error *err)
     char *here = sw_path_join(c->folder, is_simple(c->latest.target) ? c->latest.target : "latest");
     if (here == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory for the path '%.60s'", c->folder);
-    if (c->latest.target[0] == '\0') { /* a folder of its own is no better than others */
+    if (c->latest.target[0] == '\0') { /* a real folder has no priority */
         free(here);
         return 0;
     }
@@ -169,7 +170,7 @@ static int follow_latest(struct choice *c, struct sw_error *err)
         c->path = here;
         return 0;
     }
-    if (why.status == SW_ENVIRONMENT) { /* it may be whole, and newer than what can be read */
+    if (why.status == SW_ENVIRONMENT) { /* it may be whole, and newer than the readable ones */
         free(here);
         return sw_fail_as(err, &why);
     }
@@ -186,7 +187,7 @@ static void pass_over(struct choice *c, const char *path, const struct sw_error 
     const size_t used = strlen(c->wrong);
     char detail[300];
     if (strcmp(c->latest.target, sw_path_name(path)) == 0)
-        return; /* was said */
+        return; /* reported already */
     reason(path, why, detail, sizeof detail);
     if (used == 0)
         snprintf(c->wrong, sizeof c->wrong, "'%.1000s/%.40s' is not a whole checkpoint (%s)",
@@ -196,7 +197,7 @@ static void pass_over(struct choice *c, const char *path, const struct sw_error 
                  detail);
 }
 
-/* A checkpoint of the folder, if it is good; `least`: the step that it must have at least. */
+/* Considers a checkpoint of the folder; `least`: smallest acceptable step. */
 static int consider(struct choice *c, const char *name, int64_t least, struct sw_error *err)
 {
     struct sw_error why = {0};
@@ -219,7 +220,7 @@ static int consider(struct choice *c, const char *name, int64_t least, struct sw
     return 0;
 }
 
-/* Whether `latest` is a folder of its own. */
+/* True if `latest` is a real folder, not a link. */
 static bool is_copied(const char *folder)
 {
     struct stat info;
@@ -229,7 +230,7 @@ static bool is_copied(const char *folder)
     return is;
 }
 
-/* The good one of the highest step. */
+/* Finds the good one of the highest step. */
 static int find_highest(struct choice *c, struct sw_error *err)
 {
     struct sw_store_entry *entries;
@@ -274,7 +275,7 @@ int sw_store_newest(const char *folder, const struct sw_store_damage *damage, ch
     return 0;
 }
 
-/* Whether a folder has the file. -1: no memory. */
+/* 1 if a folder has the file, else 0. -1: no memory. */
 static int has(const char *folder, const char *name, struct sw_error *err)
 {
     char *path = sw_path_join(folder, name);

@@ -1,5 +1,5 @@
-/* What is no whole checkpoint is kept, under a name that nothing counts and nothing reads; and
- * `latest` where it is a folder. */
+/* Keeps incomplete checkpoints under names that are neither counted nor read, and handles a
+ * `latest` that is a folder. */
 #include "core/base/file.h"
 #include "core/checkpoint/store_internal.h"
 
@@ -14,7 +14,7 @@
 #define DAMAGED ".damaged"
 #define COPY ".copy"
 
-/* ---- What was read ---- */
+/* ---- Damage found while reading ---- */
 
 int sw_store_add_damage(struct sw_store_damage **damage, const char *checkpoint,
                         const struct sw_error *why, struct sw_error *err)
@@ -103,7 +103,7 @@ int sw_store_put_damaged_aside(const char *folder, const char *name, struct sw_s
     return sw_store_put_aside(folder, name, name, DAMAGED, out, err);
 }
 
-/* ---- Behind a start ---- */
+/* ---- After a start ---- */
 
 static void add_name(char *list, size_t bytes, const char *name)
 {
@@ -111,7 +111,7 @@ static void add_name(char *list, size_t bytes, const char *name)
     snprintf(list + used, bytes - used, "%s%s", used > 0 ? ", " : "", name);
 }
 
-/* Whether it is known to be no whole checkpoint: what cannot be read now may be one. */
+/* True if known to be no whole checkpoint; one that is unreadable now may be whole. */
 static bool is_damaged(const char *folder, const char *name, const struct sw_store_damage *damage)
 {
     struct sw_error why = {0};
@@ -146,7 +146,7 @@ int sw_store_keep_damaged(const char *folder, const char *chosen,
         if ((entries[i].step <= step && strcmp(other, latest.target) != 0) ||
             strcmp(other, sw_path_name(chosen)) == 0 || !is_damaged(folder, other, damage))
             continue;
-        if (moved && *list == '\0') /* before the one that it names goes */
+        if (moved && *list == '\0') /* before the checkpoint it names is moved */
             status = sw_store_point_latest(folder, chosen, err);
         if (status == 0)
             status = sw_store_put_damaged_aside(folder, other, &name, err);
@@ -164,7 +164,7 @@ int sw_store_keep_damaged(const char *folder, const char *chosen,
 
 /* ---- latest as a folder ---- */
 
-/* Gives a copy of a checkpoint its step's name, or, where that is there, one aside. */
+/* Gives a copy of a checkpoint its step's name or, if taken, one aside. */
 static int name_copy(const char *folder, int64_t step, struct sw_store_name *name,
                      struct sw_error *err)
 {

@@ -1,4 +1,4 @@
-/* The steps that saving, replacing and deleting are made of. */
+/* The steps of saving, replacing and deleting. */
 #include "core/base/file.h"
 #include "core/checkpoint/store_internal.h"
 
@@ -114,8 +114,8 @@ static int remove_entries(const char *path, int32_t depth, struct sw_error *err)
     return status;
 }
 
-/* Whatever lies there; symlinks are not followed. Entries that a file system passes over while
- * others are deleted are met in another round. */
+/* Removes any file or folder; symlinks are not followed. Entries that a file system skips during
+ * deletions are met in another round. */
 static int remove_tree(const char *path, int32_t depth, struct sw_error *err)
 {
     enum { MOST_DEPTH = 16, MOST_ROUNDS = 8 };
@@ -133,7 +133,7 @@ static int remove_tree(const char *path, int32_t depth, struct sw_error *err)
     }
 }
 
-/* Takes the manifest away, so that what is left cannot be taken for a checkpoint. */
+/* Removes the manifest, so that the rest is no checkpoint. */
 static int remove_manifest(const char *path, struct sw_error *err)
 {
     struct stat info;
@@ -141,10 +141,10 @@ static int remove_manifest(const char *path, struct sw_error *err)
     if (manifest == NULL)
         return out_of_memory(err, path);
     int status = 0;
-    if (lstat(path, &info) == 0 && S_ISDIR(info.st_mode)) { /* not the target of a symlink */
+    if (lstat(path, &info) == 0 && S_ISDIR(info.st_mode)) { /* false for the target of a symlink */
         if (unlink(manifest) == 0)
             status = sw_store_sync_folder(path, err);
-        else if (errno != ENOENT && errno != EISDIR && errno != EPERM) /* a folder is none */
+        else if (errno != ENOENT && errno != EISDIR && errno != EPERM) /* a folder is not a link */
             status = sw_store_fail(err, "delete", manifest);
     }
     free(manifest);
@@ -164,7 +164,7 @@ bool sw_store_is_target(const char *name)
            sw_store_hidden_step(name, SW_STORE_PARTIAL) >= 0;
 }
 
-/* Of a file that stands for the symlink. */
+/* Reads a file that stands for the symlink. */
 static void read_name(const char *path, struct sw_store_link *out)
 {
     char *text = NULL;
@@ -191,7 +191,7 @@ int sw_store_read_latest(const char *folder, struct sw_store_link *out, struct s
     return 0;
 }
 
-/* A file with the name, where there are no symlinks. */
+/* Writes a file with the name, where symlinks do not work. */
 static int write_link(const char *name, const char *aside)
 {
     char text[SW_STEP_NAME_BYTES + 8];
@@ -203,7 +203,7 @@ static int write_link(const char *name, const char *aside)
     return sw_file_write(aside, text, (size_t)bytes, 0666, NULL);
 }
 
-/* Once more where a folder is in the way. */
+/* Renames, and once more if a folder was in the way. */
 static int rename_latest(const char *folder, const char *aside, const char *latest,
                          struct sw_error *err)
 {
@@ -236,7 +236,7 @@ int sw_store_point_latest(const char *folder, const char *path, struct sw_error 
 
 /* ---- After a kill ---- */
 
-/* Gives a step that was being replaced its old checkpoint back. `latest` may name the old one
+/* Restores the old checkpoint of a step that was being replaced. `latest` may name the old one
  * (then the new one is whole, too) or the new one. */
 static int bring_back(const char *folder, int64_t step, const struct sw_store_link *latest,
                       struct sw_error *err)

@@ -36,7 +36,7 @@ uint8_t sw_stored_shape(const struct sw_stored_tensor *tensor, int64_t shape[SW_
     return tensor->ndim;
 }
 
-/* True if files have a tensor for each index of the row's first dimension. */
+/* True if files have one tensor for each index of the row's first dimension. */
 static bool is_dealt_out(const struct sw_state_row *row)
 {
     return strchr(row->parameter->stored, '*') != NULL;
@@ -88,7 +88,7 @@ static struct sw_stored_tensor describe(const struct sw_state *state, int32_t in
     return t;
 }
 
-/* One tensor and what orders it. */
+/* A tensor and its sort keys. */
 struct listed {
     uint8_t group, part, file_order;
     bool largest;
@@ -96,8 +96,8 @@ struct listed {
     int64_t matrix;
 };
 
-/* Group by group: before, in (layer by layer) and behind the layers; of experts one projection
- * behind the other. */
+/* Sorts by group: before, in (layer by layer) and behind the layers; of experts, one projection
+ * after another. */
 static int compare(const void *left, const void *right)
 {
     const struct listed *a = left, *b = right;
@@ -114,14 +114,14 @@ static int compare(const void *left, const void *right)
     return (a->matrix > b->matrix) - (a->matrix < b->matrix);
 }
 
-/* Tensors that files have of one instance of a row. */
+/* Number of file tensors for one instance of a row. */
 static int64_t tensors_each(const struct sw_state_row *row)
 {
     return row->parameter != NULL && is_dealt_out(row) ? row->size[0] : 1;
 }
 
-/* Every instance of every such row but the cache's, which is of texts, not of the model, and scales
- * and copies, which follow from the files' numbers. -1: a row that no file has. */
+/* Lists every instance of such rows, without the cache, which belongs to sequences, and without
+ * scales and copies, which follow from the files' numbers. -1: a row that no file has. */
 static int32_t list_rows(const struct sw_state *state, int32_t which, struct listed *out,
                          struct sw_error *err)
 {
@@ -150,7 +150,7 @@ static int32_t list_rows(const struct sw_state *state, int32_t which, struct lis
     return count;
 }
 
-/* Neighbours of one name are parts of one tensor. */
+/* Marks neighbours of one name as parts of one tensor. */
 static void join_parts(struct sw_stored_tensor *tensor, int32_t count)
 {
     for (int32_t first = 0, end; first < count; first = end) {

@@ -1,4 +1,4 @@
-/* What a manifest says against what the folder holds. */
+/* Compares a manifest with the folder. */
 #include "core/base/file.h"
 #include "core/checkpoint/manifest.h"
 
@@ -13,7 +13,7 @@
 enum { BUFFER_BYTES = 1 << 20 };
 
 struct reader {
-    const char *path; /* of the file */
+    const char *path; /* path of the file */
     int handle;
     char *buffer;
     struct sw_checksum_stream *stream;
@@ -25,7 +25,7 @@ static int fail_to_read(const char *path, struct sw_error *err)
                       strerror(errno));
 }
 
-/* The next `bytes` bytes of the file. */
+/* Checksum of the next `bytes` bytes of the file. */
 static int sum_bytes(struct reader *reader, int64_t bytes, struct sw_checksum *out,
                      struct sw_error *err)
 {
@@ -47,8 +47,8 @@ static int sum_bytes(struct reader *reader, int64_t bytes, struct sw_checksum *o
     return 0;
 }
 
-/* small: only the first: the header, or all of a file that has none. Whoever asks for that is about
- * to use the file. */
+/* small: only the first slice: the header, or a whole file without one. Callers that set it are
+ * about to use the file. */
 static int verify_slices(struct reader *reader, const struct sw_manifest *manifest,
                          const struct sw_manifest_file *file, bool small, struct sw_error *err)
 {
@@ -124,7 +124,7 @@ static int verify_file(struct reader *reader, const struct sw_manifest *manifest
     return status;
 }
 
-/* Of all files that are wanted. */
+/* Verifies all requested files. */
 static int verify_files(const struct sw_manifest *manifest, const char *folder, bool small,
                         bool optimizer, struct sw_error *err)
 {
@@ -155,8 +155,8 @@ static bool is_folder(const char *name)
     return false;
 }
 
-/* Nothing else lies in the folder, or in `below`, a subfolder (""). What NFS keeps of files that
- * are deleted while they are open is nobody's. */
+/* Fails if the folder, or its subfolder `below` (""), has other files. NFS's leftovers of files
+ * deleted while open are ignored. */
 static int find_more(const struct sw_manifest *manifest, const char *folder, const char *below,
                      struct sw_error *err)
 {
@@ -164,7 +164,7 @@ static int find_more(const struct sw_manifest *manifest, const char *folder, con
     char *path = sw_path_join(folder, below);
     DIR *listing = path != NULL ? opendir(path) : NULL;
     if (listing == NULL && path != NULL && *below != '\0' && errno == ENOENT)
-        goto out; /* there need not be one */
+        goto out; /* it may be missing */
     if (listing == NULL) {
         status = fail_to_read(folder, err);
         goto out;
