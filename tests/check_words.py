@@ -21,7 +21,6 @@ CEILING = {
     "core/config": 9,
     "core/cost": 5,
     "core/passes": 5,
-    "core/plan": 24,
     "core/programs": 7,
     "core/run": 53,
     "core/schema": 2,

@@ -24,15 +24,15 @@ struct head {
     int64_t file_bytes;
 };
 
-/* How a file that is neither tokens nor plain text becomes one. */
+/* Way to convert a file that is neither tokens nor plain text. */
 enum remedy { TOKENIZE, TAKE_TEXTS, UNPACK, FROM_NUMPY };
 
 static const struct form {
-    const char *ends; /* its name; without regard to case */
+    const char *ends; /* ending of its name; case does not matter */
     const char *what;
     enum remedy remedy;
-    const char *command; /* of UNPACK; leaves a file without that ending */
-    const char *begins;  /* its first bytes; NULL: none that tell */
+    const char *command; /* for UNPACK; yields the file without that ending */
+    const char *begins;  /* first bytes; NULL: not distinctive */
     size_t begin_bytes;
 } forms[] = {
     {".jsonl", "lines of JSON", TOKENIZE, NULL, NULL, 0},
@@ -84,7 +84,7 @@ static const struct form {
 };
 enum { FORMS = sizeof forms / sizeof forms[0] };
 
-/* ---- forms that more than a few bytes tell ---- */
+/* ---- forms that take more than a few bytes to recognize ---- */
 
 static uint64_t number_at(const struct head *h, size_t at, size_t bytes)
 {
@@ -100,7 +100,7 @@ static bool has_at(const struct head *h, size_t at, const char *text)
     return at + bytes <= h->bytes && memcmp(h->byte + at, text, bytes) == 0;
 }
 
-/* RFC 1952: the flags that there are, what the packer was told, its system. */
+/* RFC 1952: known flags, and the fields of packer and system. */
 static bool is_gzip(const struct head *h)
 {
     return h->bytes >= 18 && has_at(h, 0, "\x1f\x8b\x08") && (h->byte[3] & 0xe0) == 0 &&
@@ -124,7 +124,8 @@ static bool is_safetensors(const struct head *h)
            h->byte[9] != 0 && number_at(h, 0, 8) <= (uint64_t)h->file_bytes;
 }
 
-/* Protocols 4 and 5 say how long the first frame is; 2 and 3 begin with one of few instructions. */
+/* Protocols 4 and 5 begin with the length of the first frame; 2 and 3 with one of few
+ * instructions. */
 static bool is_pickle(const struct head *h)
 {
     if (h->bytes < 11 || h->byte[0] != 0x80)
@@ -139,7 +140,7 @@ static bool is_pickle(const struct head *h)
             (next == 'c' && has_at(h, 3, "collections")));
 }
 
-/* A count n, and n + 1 places of 4 bytes that ascend from the end of this table: shards of MDS and
+/* A count n, then n + 1 ascending offsets of 4 bytes from the end of this table: shards of MDS and
  * chunks of LitData, which are named .bin. */
 static bool is_shard(const struct head *h)
 {
@@ -173,7 +174,7 @@ static bool is_tfrecord(const struct head *h)
 }
 
 static const struct {
-    const char *ends; /* of the row */
+    const char *ends; /* ending of the row */
     bool (*is)(const struct head *head);
 } signs[] = {
     {".gz", is_gzip},
@@ -202,7 +203,7 @@ bool sw_data_is_bytes(const struct sw_run_config *run)
     return run->data_format == SW_DATA_BYTES || !sw_data_names_tokens(run->data_path);
 }
 
-/* Nothing of one that cannot be seen, or is no regular one. */
+/* Reads nothing of a file that is missing or not a regular one. */
 static void read_head(const char *path, unsigned char buffer[HEAD_BYTES], struct head *head)
 {
     struct stat info;
@@ -231,8 +232,8 @@ static const struct form *find_beginning(const struct head *head, size_t least)
     return NULL;
 }
 
-/* By its name; of one that has none of these names, by how it begins. Tokens may begin with any
- * numbers: two of them are no sign. */
+/* Recognizes a file by its name, or if no name fits, by its first bytes. Tokens may begin with any
+ * numbers, so two bytes prove nothing. */
 static const struct form *find_form(const char *path, const struct head *head)
 {
     const size_t least = sw_data_names_tokens(path) ? 4 : 3;
@@ -253,7 +254,7 @@ static bool is_control(unsigned char byte)
     return byte < 0x20 && (byte < '\t' || byte > '\r') && byte != 0x1b;
 }
 
-/* Tokens of 2 or 4 bytes are full of bytes that no text has. */
+/* False for tokens of 2 or 4 bytes, which have many bytes that text lacks. */
 static bool is_text(const struct head *head)
 {
     for (size_t i = 0; i < head->bytes; i++)
@@ -262,7 +263,7 @@ static bool is_text(const struct head *head)
     return head->bytes > 0;
 }
 
-/* As far as its beginning tells, what the run will say when it reads the file. */
+/* Checks tokens at the beginning, as the run will when it reads the file. */
 static int check_tokens(const struct sw_run_config *run, const struct head *head,
                         struct sw_error *err)
 {
@@ -297,7 +298,7 @@ static void write_renamed(FILE *out, const char *path, const char *end)
     free(renamed);
 }
 
-/* The command that makes tokens of `path`, and that they are to be named. */
+/* Writes the command that makes tokens of `path`, and the key to name them. */
 static void write_tokenize(FILE *out, const struct sw_run_config *run, const char *path)
 {
     fprintf(out, "runner tokenize --tokenizer ");
@@ -444,7 +445,7 @@ static int check_one(const struct sw_run_config *run, struct sw_error *err)
     return status;
 }
 
-/* Tokens and texts as bytes are not one stream. */
+/* Refuses a mixture of tokens and texts as bytes. */
 static int check_kind(const struct sw_run_config *run, const char *path, struct sw_place place,
                       struct sw_error *err)
 {
@@ -464,7 +465,7 @@ static int check_files(const struct sw_run_config *run, const struct sw_paths *p
     struct sw_data_files files;
     int status = 0;
     if (sw_data_files_find(paths, &files, NULL) != 0)
-        return 0; /* whoever opens them says so */
+        return 0; /* the reader reports it */
     for (int32_t i = 0; status == 0 && i < files.items; i++)
         for (int32_t j = files.begin[i]; status == 0 && j < files.begin[i + 1]; j++) {
             one->data_path = files.path[j];

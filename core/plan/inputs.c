@@ -16,7 +16,7 @@ static bool file_digest(const char *path, uint64_t *digest)
     size_t bytes;
     struct stat status;
     if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
-        return false; /* a pipe or a device has no end to wait for */
+        return false; /* reading a pipe or a device might never end */
     FILE *file = fopen(path, "rb");
     if (file == NULL)
         return false;
@@ -33,7 +33,7 @@ static int add(struct sw_plan_inputs *out, const char *directory, const char *pa
 {
     struct sw_plan_input *input = &out->input[out->count];
     if (path == NULL || !file_digest(path, &input->digest))
-        return 0; /* read from a text: there is no file to change */
+        return 0; /* read from a text: no file can change */
     input->path = sw_path_seen_from(directory, path);
     if (input->path == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "cannot name '%s' in the plan: %s", path,
@@ -82,7 +82,7 @@ enum sw_plan_input_state sw_plan_input_check(const char *plan_path,
     char *directory = sw_path_folder(plan_path);
     char *whole = directory == NULL ? NULL : sw_path_join(directory, input->path);
     *path = whole == NULL ? NULL : sw_path_absolute(whole);
-    /* not by *path: '..' after a symbolic link is not what it looks like */
+    /* not by *path: '..' behind a symbolic link misleads */
     const bool there = whole != NULL && file_digest(whole, &digest);
     free(whole);
     free(directory);

@@ -1,4 +1,4 @@
-/* What writing and reading a plan file share: its start and its digest. */
+/* Shared by writing and reading a plan file: its start and its digest. */
 #ifndef SW_PLAN_INTERNAL_H
 #define SW_PLAN_INTERNAL_H
 
@@ -14,11 +14,11 @@
 
 enum { SW_PLAN_DIGEST_DIGITS = 16 };
 
-/* The names that a description of recomputation refers to. */
+/* Storage for the names of a description of recomputation. */
 struct sw_recompute_names {
     struct sw_name_config values[SW_LAYER_VALUES], rest[SW_LAYER_VALUES];
 };
-/* As a file is to have it; *out refers to names. */
+/* Describes recomputation as in files; *out refers to names. */
 void sw_plan_name_recompute(struct sw_recompute recompute, struct sw_recompute_names *names,
                             struct sw_recompute_config *out);
 

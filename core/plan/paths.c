@@ -16,7 +16,7 @@ char *sw_path_absolute(const char *path)
     free(here);
     if (whole == NULL)
         return NULL;
-    size_t used = 0; /* what is written never overtakes what is read */
+    size_t used = 0; /* writing never overtakes reading */
     for (const char *part = whole; *part != '\0';) {
         part += strspn(part, "/");
         const size_t length = strcspn(part, "/");
@@ -43,14 +43,14 @@ static size_t first_part(const char *path)
     return length + (path[length] == '/');
 }
 
-/* Whether two paths start with the same part. */
+/* True if two paths start with the same part. */
 static bool same_part(const char *a, const char *b)
 {
     const size_t length = strcspn(a, "/");
     return length > 0 && strcspn(b, "/") == length && memcmp(a, b, length) == 0;
 }
 
-/* Of two absolute paths without detours. */
+/* Path between two absolute paths without '.' or '..'. */
 static char *relative(const char *base, const char *path)
 {
     size_t up = 0, used = 0;
@@ -82,7 +82,7 @@ char *sw_path_relative(const char *base, const char *path)
     return out;
 }
 
-/* Where a path leads once every link is followed, and every folder that is missing made. */
+/* The path with every link followed, and missing folders assumed. */
 static char *resolve_links(const char *path)
 {
     size_t kept = strlen(path);
@@ -132,7 +132,7 @@ static int fail_to_name(const char *path, struct sw_plan_run *out, struct sw_err
     return -1;
 }
 
-/* Paths as seen from the plan; those that stay have a copy, too. */
+/* Paths relative to the plan; unchanged ones are copied, too. */
 static struct sw_path *see_paths(const struct sw_paths *paths, const char *plan_directory)
 {
     struct sw_path *item = calloc((size_t)paths->count + 1, sizeof *item); /* ends with NULL */

@@ -37,8 +37,8 @@ static int apply_rule(struct sw_rules *rules, const struct sw_rule_config *rule,
     return sw_fail_as(err, &why);
 }
 
-/* Each of the patterns, which stand with commas between them, means something. what: the purpose
- * that the message names; layers: its advice. */
+/* Checks that each comma-separated pattern matches a parameter. what: purpose, for the message;
+ * layers: its advice. */
 static int check_named(const struct sw_model *model, const char *patterns, struct sw_place place,
                        const char *what, const char *layers, struct sw_error *err)
 {
@@ -80,7 +80,7 @@ static void add_target(const struct sw_run_config *run, int32_t target, struct s
     out->scale[target] = sw_lora_scale(alpha, rank, lora->rslora);
 }
 
-/* Adds the targets of a list of names with commas between them. */
+/* Adds the targets of a comma-separated list of names. */
 static int add_targets(const struct sw_run_config *run, struct sw_lora *out, struct sw_error *err)
 {
     const char *const targets = run->lora.targets != NULL ? run->lora.targets : "q_proj,v_proj";
@@ -137,7 +137,7 @@ struct sw_sharding_decision sw_plan_sharding(const struct sw_run_config *run)
                                          .keep_gathered = !run->reshard_after_forward};
 }
 
-/* The row of rules that says what `zero` and `reshard_after_forward` say. */
+/* Refuses a row of rules that `zero` and `reshard_after_forward` set already. */
 static int refuse_rows(const struct sw_run_config *run, struct sw_error *err)
 {
     for (int32_t i = 0; i < run->rule_count; i++)
@@ -150,7 +150,7 @@ static int refuse_rows(const struct sw_run_config *run, struct sw_error *err)
     return 0;
 }
 
-/* Behind the rules of the run. */
+/* Applied after the rules of the run. */
 static int apply_sharding(const struct sw_run_config *run,
                           const struct sw_sharding_decision *sharding,
                           struct sw_program_options *out, struct sw_error *err)
@@ -249,14 +249,14 @@ struct sw_workload sw_plan_workload(const struct sw_run_config *run)
                                     run->serve_prompt_tokens > 0 ? run->serve_prompt_tokens : half};
 }
 
-/* What a plan file holds; the texts of the mesh are in `texts`. NULL: no memory, or a choice is not
- * made. */
+/* Builds the contents of a plan file; texts of the mesh are in `texts`. NULL: no memory, or a
+ * choice is missing. */
 struct texts {
     char mesh[64], order[64];
     struct sw_recompute_names decided, wanted;
 };
 
-/* The file always has them: of a mesh that cannot train, those that need least. */
+/* The file always has these: for a mesh that cannot train, the choices that need least. */
 static struct sw_train_decision train_of(const struct sw_run_config *run,
                                          const struct sw_decision *decision)
 {

@@ -1,5 +1,5 @@
-/* Reads a plan file back: its values as any description's, then the digest over its text, then what
- * the values mean. Anyone can compute a digest, so nothing is taken on trust. */
+/* Reads a plan file back: its values as for any description, then the digest of its text, then the
+ * meaning of the values. Anyone can compute a digest, so every value is checked. */
 #include "core/base/file.h"
 #include "core/plan/internal.h"
 
@@ -23,7 +23,7 @@ static int read_file(const char *path, char **text, size_t *bytes, struct sw_err
                       named ? "; name a NAME.plan.yaml that 'plan emit' wrote" : "");
 }
 
-/* The byte at a place, when everything before it is as sw_plan_write breaks lines; else `bytes`. */
+/* The byte at a position, if all text before has the line breaks of sw_plan_write; else `bytes`. */
 static size_t offset_of(const char *text, size_t bytes, const struct sw_place *at)
 {
     size_t i = 0;
@@ -48,7 +48,7 @@ static int first_mistake(const char *path, const struct sw_config *config, struc
     return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, 1, 1}, "is not a plan");
 }
 
-/* A changed file may be wrong in many ways: that it was changed is what to say. */
+/* Reports first that a file was changed, since a changed file may have many mistakes. */
 static int verify(const char *path, const struct sw_config *config, const char *text, size_t bytes,
                   uint64_t *digest, struct sw_error *err)
 {
@@ -63,7 +63,7 @@ static int verify(const char *path, const struct sw_config *config, const char *
     memcpy(found, text + first, SW_PLAN_DIGEST_DIGITS);
     if (memcmp(found, expected, SW_PLAN_DIGEST_DIGITS) == 0)
         return 0;
-    /* only digits are shown: it may be any bytes */
+    /* shown only if digits: other bytes may be anything */
     const bool digits = strspn(found, "0123456789abcdef") == SW_PLAN_DIGEST_DIGITS;
     return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){path, at.line, at.column + 1},
                       "the plan was changed after it was written: its digest is %s%s%s, its "

@@ -1,17 +1,17 @@
-/* What is made again: names as files have them, and the values of the model's own program. */
+/* Recomputed values: names in files, and values of the model's own program. */
 #include "core/plan/internal.h"
 #include "core/plan/plan.h"
 
 #include <stdio.h>
 
-/* The value of that name of a model that has these, -1: none. */
+/* The value of that name, -1: the model has none. */
 static int32_t find(const struct sw_layer_values *has, const char *name)
 {
     const int32_t ordinal = sw_layer_value_find(name);
     return ordinal >= 0 && sw_layer_values_has(*has, ordinal) ? ordinal : -1;
 }
 
-/* The first name that the model has no value of: says all of them that are there. */
+/* Fails at the first name without a value, and lists all values. */
 static int fail(const struct sw_values_config *named, int32_t first,
                 const struct sw_layer_values *has, struct sw_error *err)
 {

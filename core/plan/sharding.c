@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where copies of a parameter lie on a mesh. */
+/* Axes that split the copies of a parameter on a mesh. */
 struct lies {
     struct sw_axes weights, gradients, moments;
     bool kept;
@@ -24,8 +24,9 @@ static struct lies lies_of(const struct sw_mesh *mesh, const struct sw_program_o
                          o->keep_gathered && sw_axes_size(mesh, row[SW_L_EMBED]) > 1};
 }
 
-/* With whole weights, moments over dp are ZeRO-1 of the mesh whose fsdp is this dp; and weights
- * that fsdp does not split either are ZeRO-1's, which has moments over sp for no more traffic. */
+/* True for shardings of other meshes: with whole weights, moments over dp are ZeRO-1 on the mesh
+ * whose fsdp is this dp; weights that fsdp does not split are ZeRO-1's, which has moments over sp
+ * for no more traffic. */
 static bool is_of_another(const struct sw_sharding_decision *s, const struct lies *lies)
 {
     return (s->moments_over_dp || s->embed_fsdp) && lies->weights.count == 0;
@@ -55,7 +56,7 @@ int32_t sw_plan_shardings(const struct sw_run_config *run, const struct sw_mesh 
         if (sw_plan_program_options(run, &decision, &options, &why) != 0) {
             if (i == 0 || why.status == SW_ENVIRONMENT)
                 return sw_fail_as(err, &why);
-            continue; /* the run's own rules stand against it */
+            continue; /* the run's own rules forbid it */
         }
         lies[count] = lies_of(mesh, &options);
         while (!lie_alike(&lies[like], &lies[count]))
@@ -66,7 +67,7 @@ int32_t sw_plan_shardings(const struct sw_run_config *run, const struct sw_mesh 
     return count > 0 ? count : 1;
 }
 
-/* Adds ", what over axes" behind the text. */
+/* Appends ", `what` over axes" to the text. */
 static void add_axes(struct sw_told_sharding *out, const char *what, struct sw_axes axes)
 {
     char names[32];

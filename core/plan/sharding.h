@@ -1,5 +1,5 @@
-/* The shardings that a search chooses among (docs/architecture.md, Sharding), and
- * the field's words for what a decision splits over which axes. */
+/* The shardings that a search chooses from (docs/architecture.md, Sharding), and their names in the
+ * field with the axes that they split. */
 #ifndef SW_PLAN_SHARDING_H
 #define SW_PLAN_SHARDING_H
 
@@ -13,22 +13,22 @@ static inline bool sw_sharding_decisions_equal(const struct sw_sharding_decision
            a->moments_over_dp == b->moments_over_dp && a->keep_gathered == b->keep_gathered;
 }
 
-/* Shardings that are worth a search on that mesh: of `zero: auto` those of the table, zero 3 first
- * and each program once, else the run's own. Those that the run's rules forbid are left out, and
- * those that another mesh of as many ranks has as well. Returns how many, at least 1; -1: err
- * (SW_BAD_INPUT: the run's rules, at their place). */
+/* Shardings worth a search on that mesh: for `zero: auto` those of the table, zero 3 first and each
+ * program once, else the run's own. Left out: those that the run's rules forbid, and those of
+ * another mesh with as many ranks. Returns their number, at least 1; -1: err (SW_BAD_INPUT: the
+ * run's rules, at their position). */
 enum { SW_SHARDINGS = 6 };
 int32_t sw_plan_shardings(const struct sw_run_config *run, const struct sw_mesh *mesh,
                           struct sw_sharding_decision out[SW_SHARDINGS], struct sw_error *err);
 
 struct sw_told_sharding {
-    const char *name; /* "FSDP", "HSDP", "ZeRO-2", "ZeRO-1", "DDP" */
-    char text[80];    /* the same with what its name leaves open: "HSDP, moments over fsdp,dp" */
-    struct sw_axes embed, gradients, moments; /* the rows of the rules */
-    bool reshards;                            /* not what is gathered stays for backward */
+    const char *name;                         /* "FSDP", "HSDP", "ZeRO-2", "ZeRO-1", "DDP" */
+    char text[80];                            /* name with details: "HSDP, moments over fsdp,dp" */
+    struct sw_axes embed, gradients, moments; /* axes of the rows of rules */
+    bool reshards;                            /* false if gathered weights stay for backward */
 };
-/* Returns out. Rules of the run that are wrong are told by whoever compiles: such a decision is
- * told with the default's. */
+/* Returns out. Mistakes in the run's rules are reported when compiling; here the defaults are
+ * used. */
 const struct sw_told_sharding *sw_plan_tell_sharding(const struct sw_run_config *run,
                                                      const struct sw_decision *decision,
                                                      struct sw_told_sharding *out);
