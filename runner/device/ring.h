@@ -1,4 +1,4 @@
-/* Where in the workspace attention's blocks lie at each hop of a ring (core/ir/ring.h), on every
+/* Workspace offsets of attention's blocks at each hop of a ring (core/ir/ring.h), the same on every
  * device, and the sends of a hop. Owns nothing. */
 #ifndef SW_DEVICE_RING_H
 #define SW_DEVICE_RING_H
@@ -16,7 +16,7 @@ static inline struct sw_ring_blocks sw_ring_of(const struct sw_ring *ring,
                                    .sum_bytes = layout->sum_bytes};
 }
 
-/* This rank's hop; behind the last: sw_ring_hops of sw_ring_of. */
+/* This rank's hop of a step; step = the number of hops: the final send home. */
 static inline struct sw_ring_hop
 sw_ring_step(const struct sw_ring *ring, const struct sw_attention_workspace *layout, int32_t step)
 {
@@ -24,7 +24,7 @@ sw_ring_step(const struct sw_ring *ring, const struct sw_attention_workspace *la
     return sw_ring_hop(&blocks, ring->index, step);
 }
 
-/* Offset in the workspace of the block that a round begins with; of k and v at hand. */
+/* Workspace offset of a round's first block; below, of the step's k and v. */
 static inline int64_t sw_ring_first(const struct sw_ring *ring,
                                     const struct sw_attention_workspace *layout, int32_t round)
 {
@@ -37,8 +37,7 @@ static inline int64_t sw_ring_at_hand(const struct sw_ring *ring,
     return at == 0 ? sw_ring_first(ring, layout, step / ring->inner) : layout->travel[at % 2];
 }
 
-/* Sends the message's bytes of a block that lies at `from`, into one at `to`; *started counts it.
- */
+/* Sends the message's byte range from block `from` into block `to` and increments *started. */
 static inline int sw_ring_send(const struct sw_ring *ring, const struct sw_ring_message *m,
                                const void *from, void *to, int *started, struct sw_error *err)
 {
@@ -49,7 +48,8 @@ static inline int sw_ring_send(const struct sw_ring *ring, const struct sw_ring_
                        (char *)to + m->first, (size_t)m->bytes, err);
 }
 
-/* k and v of a step leave, before it is worked on; returns how many messages are under way, -1. */
+/* Starts sending a step's k and v, before the step computes. Returns the messages started, or -1.
+ * */
 static inline int sw_ring_start_keys(const struct sw_ring *ring,
                                      const struct sw_attention_workspace *layout, void *workspace,
                                      int32_t step, struct sw_error *err)
@@ -67,9 +67,9 @@ static inline int sw_ring_start_keys(const struct sw_ring *ring,
                : started;
 }
 
-/* dk and dv of the block at hand leave, after that, from `sums`; and of inner rings, from the
- * second round on, a piece of what those before made of the block that the round before began with;
- * behind the last step all of it. As above. */
+/* Starts sending a step's dk and dv from `sums`, after the step. With inner rings, from the second
+ * round on, also sends a piece of the previous round's first block's sums, and all of them after
+ * the last step. Returns as sw_ring_start_keys. */
 static inline int sw_ring_start_sums(const struct sw_ring *ring,
                                      const struct sw_attention_workspace *layout, void *workspace,
                                      int32_t step, const void *sums, struct sw_error *err)
@@ -85,7 +85,7 @@ static inline int sw_ring_start_sums(const struct sw_ring *ring,
                : started;
 }
 
-/* Ends of chunks leave for those behind them, and arrive; as above. */
+/* Starts sending and receiving the ends of chunks (halos). Returns as sw_ring_start_keys. */
 static inline int sw_ring_start_halos(const struct sw_ring *ring,
                                       const struct sw_attention_workspace *layout, void *workspace,
                                       struct sw_error *err)
@@ -100,7 +100,7 @@ static inline int sw_ring_start_halos(const struct sw_ring *ring,
     return started;
 }
 
-/* dk and dv of the end that a step had at hand go back, and those of the rank's own come. */
+/* Sends back a step's dk and dv of a halo, and receives those of this rank's own halo. */
 static inline int sw_ring_send_back(const struct sw_ring *ring,
                                     const struct sw_attention_workspace *layout, void *workspace,
                                     int32_t step, struct sw_error *err)
@@ -114,7 +114,7 @@ static inline int sw_ring_send_back(const struct sw_ring *ring,
                : started;
 }
 
-/* Ends so many of the oldest. */
+/* Waits for the `started` oldest messages. */
 static inline int sw_ring_wait(const struct sw_ring *ring, int started, struct sw_error *err)
 {
     for (int i = 0; i < started; i++)

@@ -1,4 +1,4 @@
-/* Whether this processor's tiles can be used (amx.h). */
+/* Tests if this process can use AMX (amx.h). */
 #include "runner/device/cpu/amx.h"
 
 #if HAS_AMX && defined(__linux__)
@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 enum {
-    REQUEST_STATE = 0x1023, /* arch_prctl's ARCH_REQ_XCOMP_PERM, of Linux 5.16 and newer */
-    TILE_DATA = 18,         /* the state's number */
-    TILE_STATES = 3 << 17   /* its and the configuration's bit in XCR0 */
+    REQUEST_STATE = 0x1023, /* arch_prctl's ARCH_REQ_XCOMP_PERM, Linux 5.16 and newer */
+    TILE_DATA = 18,         /* state number of tile data */
+    TILE_STATES = 3 << 17   /* XCR0 bits of tile data and tile configuration */
 };
 
-/* The processor says so, and the kernel saves tiles, of this process, too. */
+/* True if the processor has AMX and the kernel saves this process's tiles. */
 static bool has_tiles(bool wanted)
 {
     enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, OSXSAVE = 1 << 27 };
@@ -36,8 +36,8 @@ static bool has_tiles(bool wanted)
 }
 #endif
 
-/* A product of small integers, of 17 rows and two steps, which every order of sums makes exactly.
- */
+/* True if a product of small integers, 17 rows by two steps, is right; every order of sums is
+ * exact. */
 static bool multiplies_rightly(void)
 {
     enum { M = 17, N = 32, K = 64 };

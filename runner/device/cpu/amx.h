@@ -1,11 +1,10 @@
-/* Internal to the CPU device: products of bf16 in tiles of 16 rows of 64 bytes (Intel's AMX:
- * TDPBF16PS). In a header, so that each file has the instructions inside its loops.
+/* Internal to the CPU device: bf16 products in tiles of 16 rows of 64 bytes (Intel AMX, TDPBF16PS).
+ * A header, so that the compiler can inline the instructions into loops.
  *
- * The operations on tiles have two bodies: the compiler's intrinsics, and with SW_AMX_EMULATED
- * plain C that does what Intel's manual says of them (Software Developer's Manual, volume 2,
- * TDPBF16PS): tests run all that is around the instructions on processors that have none. Which
- * processor has them is seen at run time (amx.c); whoever calls sw_cpu_amx_product has configured
- * its thread. */
+ * Tile operations have two bodies: compiler intrinsics and, with SW_AMX_EMULATED, plain C that
+ * follows Intel's manual (Software Developer's Manual, volume 2, TDPBF16PS), for tests on
+ * processors without AMX. amx.c detects AMX at run time; a thread configures its tiles before
+ * sw_cpu_amx_product. */
 #ifndef SW_DEVICE_CPU_AMX_H
 #define SW_DEVICE_CPU_AMX_H
 
@@ -15,12 +14,12 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Whether tiles can be used: the build is for a processor that multiplies pairs of bf16, this one
- * has AMX, the kernel lets us keep tiles, and a product of them is right. `wanted`: whether the
- * matrix library's instruction set has them, which users may hold to less. */
+/* True if AMX is usable: the build targets bf16 pairs, the processor has tiles, the kernel permits
+ * their state, and a test product is right. wanted: true if oneDNN's instruction set, which users
+ * may restrict, has AMX. */
 bool sw_cpu_amx_is_usable(bool wanted);
 
-/* The newest instruction set that our own kernels use here, as sw_onednn_isa names them. */
+/* Newest instruction set of our own kernels, named as in sw_onednn_isa. */
 const char *sw_cpu_kernel_isa(bool wanted);
 
 #if defined(SW_AMX_EMULATED) ||                                                                    \
@@ -37,7 +36,7 @@ enum { AMX_ROWS = 16, AMX_COLUMNS = 16, AMX_ROW_BYTES = 64, AMX_TILES = 8 };
 
 #define AMX_TARGET
 
-/* A thread's registers. What uses them unconfigured stops, as the processor does. */
+/* A thread's tile registers. Use before configuration aborts, as on the processor. */
 static _Thread_local struct {
     bool configured;
     _Alignas(64) unsigned char tile[AMX_TILES][AMX_ROWS][AMX_ROW_BYTES];
@@ -76,15 +75,15 @@ static inline void amx_store(int tile, void *to, int64_t row_bytes)
         memcpy((char *)to + i * row_bytes, amx_registers.tile[tile][i], AMX_ROW_BYTES);
 }
 
-/* Numbers below the smallest normal one are zeros, of operands and of results. */
+/* Flushes subnormal operands and results to zero. */
 static inline float amx_flush(float x)
 {
     return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x;
 }
 
-/* sum += a b, pairs along the depth: products of first elements are summed up from zero, apart from
- * those of second ones, each rounded once as it is added; then both sums are added, and what they
- * make to what was there. */
+/* sum += a b, in pairs along the depth: sums of the pairs' first products and of their second
+ * products start at zero, each addition rounded once; then the two are added, and their sum to
+ * `sum`. */
 static inline void amx_add_products(int sum, int a, int b)
 {
     for (int m = 0; m < AMX_ROWS; m++) {
@@ -117,7 +116,7 @@ static inline void amx_add_products(int sum, int a, int b)
 
 #define AMX_TARGET __attribute__((target("amx-tile,amx-bf16")))
 
-/* All tiles whole. */
+/* Configures all tiles at full size. */
 AMX_TARGET static inline void sw_cpu_amx_configure(void)
 {
     struct {
@@ -134,14 +133,14 @@ AMX_TARGET static inline void sw_cpu_amx_configure(void)
     _tile_loadconfig(&shape);
 }
 
-/* Threads without tiles are cheaper to switch to. */
+/* Releases the tiles: a thread without them is cheaper to switch to. */
 AMX_TARGET static inline void sw_cpu_amx_release(void)
 {
     _tile_release();
 }
 
-/* Which tile must be written in the instruction. gcc's intrinsics do not say that they read memory:
- * what was stored before is there, as the compiler is told. */
+/* Tile numbers are immediates. gcc's intrinsics do not declare that they read memory, hence the
+ * compiler barrier. */
 #define amx_zero(tile) _tile_zero(tile)
 #define amx_load(tile, from, row_bytes)                                                            \
     do {                                                                                           \
@@ -154,25 +153,25 @@ AMX_TARGET static inline void sw_cpu_amx_release(void)
 
 /* ---- Products ---- */
 
-/* What a product reads and adds to: element pairs (i, k) of a at a + i * a_bytes + 4 k, (k, j) of b
- * at b + k * b_bytes + 4 j, numbers (i, j) of c at c + i * c_bytes + 4 j. */
+/* Operands of a product: element pairs (i, k) of a at a + i * a_bytes + 4 k, (k, j) of b at b + k *
+ * b_bytes + 4 j, numbers (i, j) of c at c + i * c_bytes + 4 j. */
 struct sw_amx_operands {
     const char *a, *b;
     char *c;
     int64_t a_bytes, b_bytes, c_bytes;
-    int64_t steps; /* of 16 pairs each */
-    int64_t ahead; /* b is asked of the memory so many bytes before it is read; 0: it is near */
+    int64_t steps; /* steps of 16 pairs */
+    int64_t ahead; /* prefetch distance of b in bytes; 0: none */
     bool accumulate;
-    /* Operand of sw_cpu_amx_widened_product: the pairs of b in 8 or 4 bits, which become b step by
-     * step; b has room for so many steps, and is begun anew behind them */
+    /* For sw_cpu_amx_widened_product: pairs of b in 8 or 4 bits, widened into b step by step; b has
+     * room for `kept` steps and is then overwritten from its start */
     const char *narrow;
     int64_t kept;
 };
 
-/* Form of b: as it lies, or int8, e4m3 or 4 bits. */
+/* Storage of b: bf16 pairs, int8, e4m3, or 4 bits. */
 enum amx_form { AMX_READY, AMX_BYTES, AMX_CODES, AMX_NIBBLES };
 
-/* A step of b, of two tiles' columns. */
+/* Widens one step of b, two tiles of columns. */
 AMX_INLINE void amx_widen(const enum amx_form form, const struct sw_amx_operands *o, int64_t step)
 {
 #if HAS_TABLES
@@ -187,13 +186,13 @@ AMX_INLINE void amx_widen(const enum amx_form form, const struct sw_amx_operands
         __builtin_prefetch(from + i + o->ahead, 0, 2);
         widen_bytes_in_order(form == AMX_CODES, from + i, to + 2 * i);
     }
-#else /* weights do not lie so (sw_cpu_tiles) */
+#else /* never: such weights are not tiled here (sw_cpu_tiles) */
     (void)form, (void)o, (void)step;
 #endif
 }
 
-/* c[16 rows, 16 columns], one or two of both; all of it stays in tiles. A step is widened while the
- * one before is multiplied. */
+/* c[16 rows, 16 columns], one or two tiles of each, kept in tile registers. Widens a step while the
+ * previous one is multiplied. */
 AMX_INLINE void amx_make_block(const int rows, const int columns, const enum amx_form form,
                                const struct sw_amx_operands *o)
 {
@@ -248,8 +247,8 @@ AMX_INLINE void amx_make_block(const int rows, const int columns, const enum amx
         amx_store(3, o->c + below_c + AMX_ROW_BYTES, o->c_bytes);
 }
 
-/* The last rows of a product, fewer than `tiles` tiles have: those behind them are made, too,
- * elsewhere. */
+/* Last rows of a product, fewer than `tiles` tiles hold: the missing rows are computed too, into a
+ * buffer. */
 AMX_INLINE void amx_make_rest(int64_t rows, const int tiles, const int columns,
                               const enum amx_form form, struct sw_amx_operands o)
 {
@@ -268,7 +267,7 @@ AMX_INLINE void amx_make_rest(int64_t rows, const int tiles, const int columns,
         memcpy(c + i * c_bytes, rest[i], bytes);
 }
 
-/* Up to two tiles of rows, of one or two tiles of columns; returns how many. */
+/* Computes up to two tiles of rows by one or two tiles of columns; returns the rows. */
 AMX_INLINE int64_t amx_make_some(int64_t m, const int columns, const enum amx_form form,
                                  const struct sw_amx_operands *o)
 {
@@ -284,7 +283,7 @@ AMX_INLINE int64_t amx_make_some(int64_t m, const int columns, const enum amx_fo
     return rows;
 }
 
-/* All rows of one or two tiles of columns; the first of them bring b near. */
+/* Computes all rows of one or two tiles of columns; the first ones prefetch b. */
 AMX_INLINE void amx_make_columns(int64_t m, const int columns, const enum amx_form form,
                                  struct sw_amx_operands o)
 {
@@ -298,9 +297,9 @@ AMX_INLINE void amx_make_columns(int64_t m, const int columns, const enum amx_fo
     }
 }
 
-/* c[m, n] (+)= a b, n a multiple of 16. a has rows to a multiple of 16, those behind m with
- * whatever they hold; both operands have zeros behind what is multiplied, up to whole steps. A
- * number of c depends on its own row and column alone. */
+/* c[m, n] (+)= a b, n a multiple of 16. a has rows up to a multiple of 16, with any contents behind
+ * m; both operands are padded with zeros to whole steps. An element of c depends on its own row and
+ * column alone. */
 AMX_TARGET static inline void sw_cpu_amx_product(int64_t m, int64_t n, struct sw_amx_operands o)
 {
     for (; n >= 2 * AMX_COLUMNS; n -= 2 * AMX_COLUMNS) {
@@ -312,8 +311,8 @@ AMX_TARGET static inline void sw_cpu_amx_product(int64_t m, int64_t n, struct sw
         amx_make_columns(m, 1, AMX_READY, o);
 }
 
-/* The same of a b that is widened on the way, of n = 32 and b_bytes = 128. b keeps all steps where
- * m is more than 32, else two or more. */
+/* c[m, n] (+)= a b with b widened on the way, n = 32 and b_bytes = 128. b has room for all steps if
+ * m > 32, else for two or more. */
 AMX_TARGET static inline void sw_cpu_amx_widened_product(int64_t m, enum amx_form form,
                                                          struct sw_amx_operands o)
 {

@@ -1,9 +1,8 @@
 /* Internal to the CPU device: its state, matrix products, and the kernels of both arithmetics.
  *
  * Kernels are written once (kernels.inc, head.inc, attention.inc) in a type REAL and compiled for
- * float and double. They compute in REAL whatever the storage: operands of another dtype (bf16)
- * pass through small tiles. A device is used by one thread; its scratch is split among its OpenMP
- * threads. */
+ * float and double. Operands of another dtype (bf16) pass through small tiles in REAL. A device is
+ * used by one thread; its OpenMP threads share the scratch. */
 #ifndef SW_CPU_CPU_H
 #define SW_CPU_CPU_H
 
@@ -29,7 +28,7 @@
 #endif
 
 enum {
-    SW_CPU_SCRATCH_BYTES = 12 << 20, /* per thread; pages that are never used cost nothing */
+    SW_CPU_SCRATCH_BYTES = 12 << 20, /* per thread; untouched pages cost nothing */
     SW_CPU_MAX_HEAD_DIM = 1024,
     SW_CPU_AMX_SLOTS = 4
 };
@@ -39,13 +38,13 @@ struct matmul_cache;
 struct sw_cpu_device {
     struct sw_device base;
     int32_t threads;
-    int64_t alone_elems; /* so many one thread is through with before others have begun */
-    bool amx;            /* bf16 is multiplied in the processor's tiles (amx.h) */
-    bool pairs;          /* the library multiplies bf16 in pairs, and has nothing faster */
-    char *scratch;       /* [threads, SW_CPU_SCRATCH_BYTES] */
-    struct sw_blockwise_table tables[2]; /* of moments in codes: with a sign, without */
+    int64_t alone_elems;                 /* ops of at most this size run on one thread */
+    bool amx;                            /* true if bf16 products use AMX (amx.h) */
+    bool pairs;                          /* true if oneDNN's fastest bf16 product is by pairs */
+    char *scratch;                       /* [threads, SW_CPU_SCRATCH_BYTES] */
+    struct sw_blockwise_table tables[2]; /* for coded moments: signed, unsigned */
     struct matmul_cache *matmuls;
-    struct matmul_cache **of_thread; /* [threads], for products whose rows are alike */
+    struct matmul_cache **of_thread; /* [threads], for batch-invariant products */
 };
 
 static inline void *sw_cpu_scratch(const struct sw_cpu_device *device, int32_t thread)
@@ -53,67 +52,64 @@ static inline void *sw_cpu_scratch(const struct sw_cpu_device *device, int32_t t
     return device->scratch + (size_t)thread * SW_CPU_SCRATCH_BYTES;
 }
 
-/* Threads for an op of so many elements: of one token each op is over sooner than a second thread
- * takes part, and a token has ten such ops a layer. */
+/* Threads for an op of `elems` elements. One token's op ends before a second thread joins, and a
+ * layer has ten such ops per token. */
 static inline int32_t sw_cpu_threads_for(const struct sw_cpu_device *device, int64_t elems)
 {
     return elems > device->alone_elems ? device->threads : 1;
 }
 
-/* Whether few rows in bf16 meet weights in the processor's tiles: where it has some, and in plans
- * of so many texts that arithmetic would take as long as reading the weights. Of fewer pairs are as
- * fast. By the plan alone: what a row comes to is the same to the bit with every number of rows. */
+/* True if skinny bf16 products use AMX: the processor has it, and the plan has so many slots that
+ * arithmetic takes as long as reading the weights; with fewer, pairs are as fast. Depends on the
+ * plan alone, so that a row's bits do not depend on the number of rows. */
 static inline bool sw_cpu_takes_amx(const struct sw_cpu_device *device, const struct sw_call *call)
 {
     return device->amx && call->planned_slots >= SW_CPU_AMX_SLOTS;
 }
 
-/* Zeroed memory that begins at a page, at a huge one where it is as large, and that nobody touched
- * yet. NULL: there is none. Whoever writes past its last page is stopped. */
+/* Zeroed, untouched memory aligned to a page, or to a huge page if that large; NULL if there is
+ * none. A guard page catches writes past the end. */
 void *sw_cpu_memory_allocate(size_t bytes);
 void sw_cpu_memory_release(void *memory);
-/* Whole huge pages that nobody touched yet, with whatever they hold; the caller's, free(). NULL:
- * there is none. */
+/* Whole untouched huge pages with undefined contents; freed with free(). NULL if there is none. */
 void *sw_cpu_memory_untouched(size_t bytes);
 
-/* c[m,n] (+)= a[m,k] b[k,n]. Element (i,j) of a is at a[i * a_row + j * a_column], one of the two
- * being 1; likewise b, but of SW_I4 where it is number i % 32 of block b[i / 32 * b_row + j *
- * b_column]; c is row-major with leading dimension c_row. */
+/* c[m,n] (+)= a[m,k] b[k,n]. Element (i,j) of a is at a[i * a_row + j * a_column], one stride being
+ * 1; likewise b. A b of SW_I4 has it as number i % 32 of block b[i / 32 * b_row + j * b_column]. c
+ * is row-major with leading dimension c_row. */
 struct sw_cpu_matmul {
     int64_t m, n, k;
     const void *a, *b;
     void *c;
     int64_t a_row, a_column, b_row, b_column, c_row;
     enum sw_dtype a_dtype, b_dtype, c_dtype;
-    const float *scales; /* [n], of a b of 8 bits, which has them: c = (a b) scales, rounded once */
-    bool accumulate;     /* c is added to; not for a bf16 c, nor with scales */
-    /* Rows are alike: what a row of c is does not depend on its place among the others, to the bit.
-     * Where the library does not see to that they are made in panels of so many rows
-     * (sw_cpu_panel_rows), the last one filled up with zeros; a is row-major, nothing is
-     * accumulated. 0: it may depend. */
+    const float *scales; /* [n], if b has 8 bits: c = (a b) scales, rounded once */
+    bool accumulate;     /* true if the product is added to c; not for a bf16 c, nor with scales */
+    /* Rows per panel of a batch-invariant product, 0 if it need not be one. Used where oneDNN is
+     * not batch invariant itself (sw_cpu_panel_rows); zeros fill the last panel. Needs a row-major
+     * a and no accumulation. */
     int64_t panel;
-    /* Uses the kernels of few rows, whatever the number of rows: each row has the same bits. */
+    /* True if skinny kernels are used for any number of rows: each row has the same bits. */
     bool always_skinny;
-    bool tiled;  /* b, of bf16, 8 or 4 bits, lies in tiles (core/base/device.h): its strides say
-                    nothing */
-    bool in_amx; /* and few rows meet it in the processor's (sw_cpu_takes_amx), which the device
-                    has; other bits than without */
+    bool tiled;  /* true if b (bf16, 8 or 4 bits) is tiled (core/base/device.h); b's strides are
+                  * unused */
+    bool in_amx; /* true if skinny products use AMX (sw_cpu_takes_amx); changes bits */
 };
 int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                   struct sw_error *err);
-/* Rows of a panel for products of m rows, perhaps more than m: so many that oneDNN makes all of
- * them by the same instructions. */
+/* Rows of a panel for products of m rows, maybe more than m: oneDNN makes that many with one
+ * kernel. */
 int64_t sw_cpu_panel_rows(int64_t m);
-/* The same by oneDNN, whose products of many rows are the fastest; not for F64. */
+/* The product by oneDNN, fastest for many rows; not for F64. */
 int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                          struct sw_error *err);
-/* Whether oneDNN makes all rows of that product in the same way, so that no panels are needed. */
+/* *out: true if oneDNN makes all rows of that product alike, so that no panels are needed. */
 int sw_cpu_matmul_is_batch_invariant(struct sw_cpu_device *device,
                                      const struct sw_cpu_matmul *matmul, bool *out,
                                      struct sw_error *err);
-/* The same for bf16 operands and a b of 8 bits through fp32 products of blocks in the first
- * thread's scratch: sums are fp32, a bf16 result is rounded once. sw_cpu_matmul_onednn takes it
- * where the library has no product of bf16 (x86 without AVX-512). */
+/* The product of bf16 operands, or of a b of 8 bits, by fp32 products of blocks in the first
+ * thread's scratch: sums are fp32, a bf16 result is rounded once. sw_cpu_matmul_onednn calls it
+ * where the library lacks bf16 products (x86 without AVX-512). */
 int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                           struct sw_error *err);
 /* The same for a few rows of a, every element of b read once; scratch is used. Rows do not depend
@@ -128,35 +124,35 @@ void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_
 bool sw_cpu_matmul_is_blocked(const struct sw_cpu_device *device,
                               const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_blocked(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
-/* Weights [k, n] of bf16 or 8 bits, `turned` [n, k], into tiles of [k, n] (core/base/device.h). Of
- * SW_I4 a line is one of blocks. */
-bool sw_cpu_tiles(enum sw_dtype dtype); /* those of struct sw_device_vtable */
+/* Tiles weights [k, n] (`turned`: stored [n, k]) of bf16 or 8 bits (core/base/device.h). A line of
+ * SW_I4 is a line of blocks. */
+bool sw_cpu_tiles(enum sw_dtype dtype); /* see struct sw_device_vtable */
 void sw_cpu_tile(const struct sw_cpu_device *device, enum sw_dtype dtype, void *tiles,
                  const void *weights, int64_t k, int64_t n, bool turned);
 void sw_cpu_tile_box(enum sw_dtype dtype, void *tiles, int64_t k, const struct sw_tile_box *box);
-/* Where element (line, column) of weights in tiles is, of so many lines. */
+/* Index of element (line, column) of tiled weights of k lines. */
 static inline int64_t sw_cpu_tile_index(int64_t k, int64_t line, int64_t column)
 {
     return column / SW_TILE_COLUMNS * k * SW_TILE_COLUMNS + line / 2 * 2 * SW_TILE_COLUMNS +
            column % SW_TILE_COLUMNS * 2 + line % 2;
 }
-/* The block of a b of SW_I4 that has column `column` of the lines of a group. */
+/* Block of a b of SW_I4: column `column` of group `group` of lines. */
 void sw_cpu_int4_block(const struct sw_cpu_matmul *g, int64_t group, int64_t column,
                        struct sw_int4_block *out);
-/* The same in plain loops, for F64; scratch is used. */
+/* The product in plain loops, for F64; uses scratch. */
 void sw_cpu_gemm_f64(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
 
-/* Of a matrix that was made: zeros behind its rows and columns. */
+/* Zeroes the padding rows and columns of a matrix. */
 void sw_cpu_zero_padding(const struct sw_tensor *matrix);
 
 struct matmul_cache *sw_cpu_matmul_cache_create(struct sw_error *err);
 void sw_cpu_matmul_cache_free(struct matmul_cache *cache); /* may be NULL */
 
-/* The same in any precision. */
+/* The product of an op, in any precision. */
 int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, struct sw_error *err);
 int sw_cpu_slice(const struct sw_call *call, struct sw_error *err);
 
-/* What runs each kind (core/ir/ops.def), per arithmetic. */
+/* Kernel of each op kind (core/ir/ops.def), per arithmetic. */
 #define SW_KERNEL(KIND, name)                                                                      \
     int sw_cpu_##name##_f32(struct sw_cpu_device *device, const struct sw_call *call,              \
                             struct sw_error *err);                                                 \

@@ -1,4 +1,4 @@
-/* The CPU device: memory, and which function runs each kind of op. */
+/* The CPU device: memory, and the table from op kinds to functions. */
 #include "runner/device/cpu/amx.h"
 #include "runner/device/cpu/cpu.h"
 #include "runner/device/cpu/onednn.h"
@@ -57,7 +57,7 @@ static void cpu_destroy(struct sw_device *device)
     free(cpu);
 }
 
-/* Whether the op computes in double: any operand is F64. */
+/* True if the op computes in double: any operand is F64. */
 static bool is_f64(const struct sw_call *call)
 {
     for (uint16_t i = 0; i < call->op->n_in; i++)
@@ -123,15 +123,15 @@ static const struct sw_device_vtable cpu_vtable = {
         },
 };
 
-/* Elementwise ops take 1 to 4 elements a nanosecond and core, a second thread takes part after
- * half a microsecond, and all wait for the last one. */
+/* An elementwise op takes 1 to 4 elements a nanosecond and core; a second thread joins after half a
+ * microsecond, and all wait for the last. */
 enum { ALONE_ELEMS = 8192 };
 
 struct sw_device *sw_cpu_device_create(int32_t wanted, struct sw_error *err)
 {
     int32_t threads = wanted;
 #ifdef _OPENMP
-    /* OMP_THREAD_LIMIT: no region gets more, and the library must not count on more */
+    /* OMP_THREAD_LIMIT: no region gets more, and oneDNN must not assume more */
     if (threads > omp_get_thread_limit())
         threads = omp_get_thread_limit();
 #endif

@@ -1,5 +1,5 @@
-/* The kernels in fp32 arithmetic: f32 and bf16 operands; and bf16 products on a processor whose
- * library has none. */
+/* Kernels in fp32 arithmetic for f32 and bf16 operands, and bf16 products on processors where
+ * oneDNN has none. */
 #include "runner/device/cpu/cpu.h"
 #include "runner/device/ring.h"
 
@@ -52,15 +52,14 @@ void sw_cpu_matmul_blocked(const struct sw_cpu_device *device, const struct sw_c
 }
 #endif
 
-/* Edge of the blocks that are widened: three of them fill one thread's scratch, whatever the number
- * of threads, so that it does not change the result. */
+/* Edge of the widened blocks: three fill one thread's scratch, independent of the number of
+ * threads, so that results are too. */
 enum { WIDENED_EDGE = 832 };
 _Static_assert(WIDENED_EDGE % SW_INT4_GROUP == 0, "blocks of whole groups");
 _Static_assert(3 * WIDENED_EDGE * WIDENED_EDGE * sizeof(float) <= SW_CPU_SCRATCH_BYTES,
                "blocks fit the scratch");
 
-/* One operand's block as floats without gaps, lines staying lines; its strides become the new
- * ones. */
+/* Widens one operand's block to contiguous floats, keeping its line order; sets the new strides. */
 static void widen(int32_t threads, const void *data, enum sw_dtype dtype, int64_t offset,
                   int64_t rows, int64_t columns, int64_t *row, int64_t *column, float *to)
 {
@@ -74,8 +73,8 @@ static void widen(int32_t threads, const void *data, enum sw_dtype dtype, int64_
     *column = by_row ? 1 : length;
 }
 
-/* A block of weights in tiles, [rows, columns] from (line, column) on, whole tiles: of two elements
- * of one column, of an even line and the next. */
+/* Widens whole tiles, [rows, columns] from (line, column): pairs of elements from one column, an
+ * even line and the next. */
 static void widen_tiles(int32_t threads, const struct sw_cpu_matmul *g, int64_t line,
                         int64_t column, int64_t rows, int64_t columns, float *to)
 {
@@ -95,7 +94,7 @@ static void widen_tiles(int32_t threads, const struct sw_cpu_matmul *g, int64_t 
     }
 }
 
-/* A block of weights of 4 bits, [rows, columns] from (line, column) on, whole groups of lines. */
+/* Widens weights of 4 bits, [rows, columns] from (line, column), whole groups of lines. */
 static void widen_int4(int32_t threads, const struct sw_cpu_matmul *g, int64_t line, int64_t column,
                        int64_t rows, int64_t columns, float *to)
 {
@@ -109,7 +108,7 @@ static void widen_int4(int32_t threads, const struct sw_cpu_matmul *g, int64_t l
         }
 }
 
-/* scales may be NULL: ones. */
+/* scales may be NULL: all 1. */
 static void scale_line(float *restrict line, const float *restrict scales, int64_t n)
 {
     for (int64_t j = 0; scales != NULL && j < n; j++)
@@ -122,7 +121,7 @@ int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matm
     const int32_t threads = device->threads;
     enum { ELEMS = WIDENED_EDGE * WIDENED_EDGE };
     float *a = sw_cpu_scratch(device, 0), *b = a + ELEMS, *tile = b + ELEMS;
-    /* rows that are alike: whole panels, filled up with zeros */
+    /* batch invariant: whole panels, padded with zeros */
     const bool alike = g->panel > 0 && !g->accumulate && g->a_column == 1;
     const int64_t panel = alike ? g->panel : 1, edge = WIDENED_EDGE / panel * panel;
     const bool in_place = g->c_dtype == SW_F32 && g->m % panel == 0;

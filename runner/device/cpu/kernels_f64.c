@@ -1,5 +1,4 @@
-/* The kernels in fp64 arithmetic, and the plain matrix product: the reference that tests compare
- * with. */
+/* Kernels in fp64 arithmetic, and the plain matrix product: the reference of the tests. */
 #include "core/base/quantize.h"
 #include "runner/device/cpu/cpu.h"
 #include "runner/device/ring.h"
@@ -42,7 +41,7 @@ static inline double number_at(const struct sw_cpu_matmul *g, int64_t i)
                                    : ((const double *)g->b)[i];
 }
 
-/* panel [depth, PANEL_COLUMNS] of b from (k0, j0) on; zeros behind `columns`. */
+/* Copies panel [depth, PANEL_COLUMNS] of b from (k0, j0); zeros behind `columns`. */
 static void take_panel(const struct sw_cpu_matmul *g, int64_t k0, int64_t j0, int64_t depth,
                        int64_t columns, double *panel)
 {
@@ -64,7 +63,7 @@ static void take_panel(const struct sw_cpu_matmul *g, int64_t k0, int64_t j0, in
 }
 _Static_assert(PANEL_DEPTH % SW_INT4_GROUP == 0, "panels of whole groups");
 
-/* Panels of b and tiles of c are copied to scratch: whole vectors, whatever the strides. Threads
+/* Copies panels of b and tiles of c to scratch, so that vectors are whole for any strides. Threads
  * share rows. */
 void sw_cpu_gemm_f64(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
 {

@@ -1,6 +1,6 @@
-/* Weights into tiles (core/base/device.h), as they are loaded: of any box, so that what was just
- * read from a file is still in the cache. A column of bf16 whose lines lie one behind the other, as
- * files have them, is words of two lines; a panel is then a transposition of words. */
+/* Tiles weights (core/base/device.h) as they load, box by box, so that data just read from a file
+ * is still in the cache. Files store a column's bf16 lines consecutively: words of two lines. A
+ * panel is then a transposition of words. */
 #include "core/base/quantize.h"
 #include "runner/device/cpu/int4_tiles.h"
 
@@ -12,12 +12,12 @@
 
 enum {
     WORD_BYTES = 4,  /* two lines of bf16 */
-    AT_ONCE = 4,     /* columns and words that are turned together */
-    LINE_WORDS = 16, /* of a line of the cache */
+    AT_ONCE = 4,     /* words transposed at once, per side */
+    LINE_WORDS = 16, /* words of a cache line */
     PAIR_BYTES = SW_TILE_COLUMNS * WORD_BYTES
 };
 
-/* The lines [first, end) of some columns of the box, number by number. */
+/* Stores lines [first, end) of some columns of the box, number by number. */
 static void put_numbers(const size_t element, char *tiles, int64_t k, const struct sw_tile_box *b,
                         int64_t first, int64_t end, int64_t column, int64_t columns)
 {
@@ -28,7 +28,7 @@ static void put_numbers(const size_t element, char *tiles, int64_t k, const stru
 }
 
 #ifdef __SSE2__
-/* AT_ONCE words of as many columns. */
+/* Transposes AT_ONCE words of AT_ONCE columns. */
 static void turn(const char *from, int64_t column_apart, char *to)
 {
     __m128i a[AT_ONCE], b[AT_ONCE];
@@ -55,8 +55,8 @@ static void turn(const char *from, int64_t column_apart, char *to)
 }
 #endif
 
-/* So many words of some columns of a panel; `to`: of the first of both. All that is read of a
- * column's line of the cache is used at once: columns are often a power of two apart. */
+/* Stores `words` words of each column into a panel; `to`: first word of the first column. Uses a
+ * whole cache line of a column at once, since columns are often a power of two apart. */
 static void put_words(char *to, const char *from, int64_t column_apart, int64_t words,
                       int64_t columns)
 {
@@ -75,7 +75,7 @@ static void put_words(char *to, const char *from, int64_t column_apart, int64_t 
     }
 }
 
-/* Columns of one panel, bf16, of each its lines one behind the other. */
+/* Stores bf16 columns of one panel; a column's lines are consecutive. */
 static void put_columns(char *tiles, int64_t k, const struct sw_tile_box *b, int64_t column,
                         int64_t columns)
 {
@@ -88,7 +88,7 @@ static void put_columns(char *tiles, int64_t k, const struct sw_tile_box *b, int
     put_numbers(sizeof(uint16_t), tiles, k, b, odd + 2 * words, b->lines, column, columns);
 }
 
-/* Columns of one panel, blocks of SW_I4: a line is a group. k: groups. */
+/* Stores SW_I4 blocks of one panel; a line is a group. k: groups. */
 static void put_blocks(char *tiles, int64_t k, const struct sw_tile_box *b, int64_t column,
                        int64_t columns)
 {

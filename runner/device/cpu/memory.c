@@ -1,7 +1,6 @@
-/* Memory of the CPU device: pages that the kernel zeroes when a thread first touches them, and then
- * puts on that thread's memory node. Nobody touches them here: whoever loads a weight or computes
- * on a value does, and of the former the kernel's zeros are still in the cache when they are
- * written over. */
+/* Memory of the CPU device. The kernel zeroes a page when a thread first touches it and places it
+ * on that thread's memory node. Allocation touches no page: the thread that loads a weight does,
+ * and finds the zeros still in its cache. */
 #include "core/base/number.h"
 #include "runner/device/cpu/cpu.h"
 
@@ -11,8 +10,7 @@
 
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
-/* What is mapped, written down right before the memory that is handed out. Pages that nobody may
- * touch lie behind it: whoever writes past the end stops there. */
+/* Header right before the returned memory. A guard page lies behind the memory. */
 struct mapping {
     void *begin;
     size_t bytes;
@@ -34,8 +32,8 @@ void *sw_cpu_memory_allocate(size_t bytes)
     char *memory = begin + (alignment - off);
     ((struct mapping *)(void *)memory)[-1] = (struct mapping){begin, length};
     (void)mprotect(memory + size, (size_t)(begin + length - (memory + size)), PROT_NONE);
-    /* Weights are read from end to end for every token: with small pages a core waits for the
-     * page tables. A kernel that has no large ones says so, and all is as before. */
+    /* Weights are read from end to end for every token: with small pages a core waits for page
+     * tables. A kernel without huge pages refuses, harmlessly. */
     if (alignment == HUGE_PAGE_BYTES)
         (void)madvise(memory, size, MADV_HUGEPAGE);
     return memory;
@@ -45,7 +43,7 @@ void *sw_cpu_memory_untouched(size_t bytes)
 {
     const size_t size = (size_t)sw_align((int64_t)bytes, HUGE_PAGE_BYTES);
     void *memory = aligned_alloc(HUGE_PAGE_BYTES, size);
-    /* what is packed for a product is read panel by panel: small pages cost it 5 to 10 % */
+    /* operands packed for a product are read panel by panel: small pages cost 5 to 10 % */
     if (memory != NULL)
         (void)madvise(memory, size, MADV_HUGEPAGE);
     return memory;

@@ -1,6 +1,5 @@
-/* Where the interfaces of oneDNN 2 and 3 differ: descriptions of matrices are structs in one and
- * handles in the other, and a product's has a step of its own in 2 alone. All results are oneDNN's
- * statuses. */
+/* Differences between oneDNN 2 and 3: descriptions of matrices are structs in 2 and handles in 3,
+ * and only 2 has a separate product descriptor. Functions return oneDNN's statuses. */
 #ifndef SW_DEVICE_CPU_ONEDNN_H
 #define SW_DEVICE_CPU_ONEDNN_H
 
@@ -10,8 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A matrix whose element (i, j) is at i * row_stride + j * column_stride. *out: {0} before. Free
- * with sw_onednn_matrix_free, also after a failure. */
+/* Describes a matrix with element (i, j) at i * row_stride + j * column_stride. *out: {0} before
+ * the call; freed with sw_onednn_matrix_free, also after a failure. */
 static inline dnnl_status_t sw_onednn_matrix(dnnl_memory_desc_t *out, int64_t rows, int64_t columns,
                                              int64_t row_stride, int64_t column_stride,
                                              dnnl_data_type_t type)
@@ -24,7 +23,7 @@ static inline dnnl_status_t sw_onednn_matrix(dnnl_memory_desc_t *out, int64_t ro
 #endif
 }
 
-/* Weights of bf16 in tiles (core/base/device.h), with `columns` of a tile 32, in pairs of lines. */
+/* Describes tiled bf16 weights (core/base/device.h): tiles of 32 columns, in pairs of lines. */
 static inline dnnl_status_t sw_onednn_tiles(dnnl_memory_desc_t *out, int64_t rows, int64_t columns)
 {
     const dnnl_dims_t dims = {rows, columns};
@@ -46,7 +45,7 @@ static inline void sw_onednn_matrix_free(dnnl_memory_desc_t *matrix)
 #endif
 }
 
-/* c = a b; attributes may be NULL. The caller's, dnnl_primitive_desc_destroy. */
+/* c = a b; attributes may be NULL. Freed with dnnl_primitive_desc_destroy. */
 static inline dnnl_status_t sw_onednn_product(dnnl_primitive_desc_t *out, dnnl_engine_t engine,
                                               const dnnl_memory_desc_t *a,
                                               const dnnl_memory_desc_t *b,
@@ -64,7 +63,7 @@ static inline dnnl_status_t sw_onednn_product(dnnl_primitive_desc_t *out, dnnl_e
 #endif
 }
 
-/* Whether both products are made by the same of the library's implementations. */
+/* True if the library makes both products with one implementation. */
 static inline bool sw_onednn_same_kernel(const_dnnl_primitive_desc_t one,
                                          const_dnnl_primitive_desc_t other)
 {
@@ -76,9 +75,8 @@ static inline bool sw_onednn_same_kernel(const_dnnl_primitive_desc_t one,
            strcmp(names[0], names[1]) == 0;
 }
 
-/* Whether the library, were it free to, would lay the weights [rows, columns] of that product out
- * in blocks of its own and make it with the same kernel: only those that go by blocks ask for that.
- */
+/* *out: true if oneDNN, free to choose, would pack the weights [rows, columns] in blocks and use
+ * the same kernel. Only blocked kernels ask for that. */
 static inline dnnl_status_t sw_onednn_blocks_weights(bool *out, dnnl_engine_t engine,
                                                      const_dnnl_primitive_desc_t given,
                                                      const dnnl_memory_desc_t *a, int64_t rows,
@@ -112,14 +110,14 @@ static inline dnnl_status_t sw_onednn_blocks_weights(bool *out, dnnl_engine_t en
 #endif
     }
     *out = blocks > 0 && sw_onednn_same_kernel(given, product);
-    status = status == dnnl_unimplemented ? dnnl_success : status; /* it has no such kernel */
+    status = status == dnnl_unimplemented ? dnnl_success : status; /* no such kernel */
     if (product != NULL)
         dnnl_primitive_desc_destroy(product);
     sw_onednn_matrix_free(&b);
     return status;
 }
 
-/* Behind the product what the result held is added to it. */
+/* Adds the result's old contents to the product. */
 static inline dnnl_status_t sw_onednn_append_sum(dnnl_post_ops_t operations)
 {
 #if DNNL_VERSION_MAJOR >= 3
@@ -129,7 +127,7 @@ static inline dnnl_status_t sw_onednn_append_sum(dnnl_post_ops_t operations)
 #endif
 }
 
-/* Of such a matrix; `data` may be DNNL_MEMORY_NONE. The caller's, dnnl_memory_destroy. */
+/* Memory object of a matrix; `data` may be DNNL_MEMORY_NONE. Freed with dnnl_memory_destroy. */
 static inline dnnl_status_t sw_onednn_memory(dnnl_memory_t *out, const dnnl_memory_desc_t *matrix,
                                              dnnl_engine_t engine, void *data)
 {
@@ -140,12 +138,12 @@ static inline dnnl_status_t sw_onednn_memory(dnnl_memory_t *out, const dnnl_memo
 #endif
 }
 
-/* The newest instruction set that the library uses here: what the processor has, held to what the
- * environment allows (ONEDNN_MAX_CPU_ISA). */
+/* Newest instruction set oneDNN uses here: the processor's, limited by the environment
+ * (ONEDNN_MAX_CPU_ISA). */
 static inline const char *sw_onednn_isa(void)
 {
     static const struct {
-        unsigned bits; /* of dnnl_cpu_isa_t that it is made of */
+        unsigned bits; /* bits of dnnl_cpu_isa_t that it consists of */
         const char *name;
     } sets[] = {
 #if DNNL_VERSION_MAJOR >= 3
@@ -178,7 +176,7 @@ static inline bool sw_onednn_has_amx(void)
     return strcmp(sw_onednn_isa(), "AMX") == 0;
 }
 
-/* Multiplies bf16 in pairs, and nothing faster; where it has products of fp16, too. */
+/* True if oneDNN's fastest bf16 product is by pairs; below, true if it multiplies fp16. */
 static inline bool sw_onednn_has_pairs(void)
 {
     const char *isa = sw_onednn_isa();

@@ -1,4 +1,4 @@
-/* Copies of a part of a tensor, in any precision. */
+/* Copies a part of a tensor, in any precision. */
 #include "runner/device/cpu/cpu.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ int sw_cpu_slice(const struct sw_call *call, struct sw_error *err)
     const struct sw_tensor *in = &call->in[0], *out = &call->out[0];
     if (in->ndim != out->ndim || in->dtype != out->dtype)
         return sw_fail(err, SW_ENVIRONMENT, "slice between tensors of different kinds");
-    /* as four dimensions, leading ones of size 1 */
+    /* four dimensions, leading ones of size 1 */
     int64_t from[SW_MAX_DIMS], to[SW_MAX_DIMS], offset[SW_MAX_DIMS];
     const int missing = SW_MAX_DIMS - in->ndim;
     for (int d = 0; d < SW_MAX_DIMS; d++) {

@@ -1,5 +1,5 @@
-/* Internal to the CPU device's products of a few rows: what numbers of 8 bits are in bf16, looked
- * up by processors that look bytes up (AVX512_VBMI) and multiply in pairs of bf16. */
+/* Internal to the CPU device's skinny products: tables from numbers of 8 bits to bf16, for
+ * processors with byte look-ups (AVX512_VBMI) and products of bf16 pairs. */
 #ifndef SW_DEVICE_CPU_TABLES_H
 #define SW_DEVICE_CPU_TABLES_H
 
@@ -21,7 +21,7 @@
 #define BF16(v) ((v) == 0 ? 0 : (EXPONENT(v) << 7) + (((v) << (134 - EXPONENT(v))) & 127))
 #define LOWER(v) BF16(v) & 255
 #define UPPER(v) BF16(v) >> 8
-/* Of e4m3: subnormals are integers, too, of 2^-9 */
+/* e4m3: subnormals are integer multiples of 2^-9 */
 #define OF_CODE(v)                                                                                 \
     ((v) == 0 ? 0 : (v) < 8 ? BF16(v) - (9 << 7) : (((v) >> 3) + 120) << 7 | ((v)&7) << 4)
 #define LOWER_OF_CODE(v) OF_CODE(v) & 255
@@ -32,12 +32,12 @@
     SIXTEEN(of, 0), SIXTEEN(of, 16), SIXTEEN(of, 32), SIXTEEN(of, 48), SIXTEEN(of, 64),            \
         SIXTEEN(of, 80), SIXTEEN(of, 96), SIXTEEN(of, 112)
 
-/* The bytes in bf16 of integers 0 .. 127, and of e4m3's magnitudes. */
+/* bf16's low and high bytes of the integers 0 .. 127, and of e4m3's magnitudes. */
 static const _Alignas(64) uint8_t lower_bytes[2][128] = {{ALL(LOWER)}, {ALL(LOWER_OF_CODE)}};
 static const _Alignas(64) uint8_t upper_bytes[2][128] = {{ALL(UPPER)}, {ALL(UPPER_OF_CODE)}};
 
-/* The bytes in bf16 of 64 of e4m3 (coded), or of int8, none of which is -128
- * (core/base/quantize.h). Tables are not asked for bit 7, which e4m3 has its sign in. */
+/* bf16 bytes of 64 numbers of e4m3 (coded) or int8, none of which is -128 (core/base/quantize.h).
+ * The look-ups ignore bit 7, e4m3's sign. */
 static inline __attribute__((always_inline)) void look_up_bytes(const bool coded, __m512i all,
                                                                 __m512i *low, __m512i *high)
 {
@@ -49,8 +49,8 @@ static inline __attribute__((always_inline)) void look_up_bytes(const bool coded
     *high = _mm512_ternarylogic_epi32(unsigned_high, all, _mm512_set1_epi8((char)0x80), 0xf8);
 }
 
-/* bf16 of 64 numbers of 8 bits into to[128], in their order: what interleaving takes from each
- * quarter of a vector is put there before. */
+/* Widens 64 numbers of 8 bits to bf16 in to[128], in order: the permutation undoes the interleaving
+ * within quarters of a vector. */
 static inline __attribute__((always_inline)) void widen_bytes_in_order(const bool coded,
                                                                        const void *at, void *to)
 {
@@ -61,7 +61,7 @@ static inline __attribute__((always_inline)) void widen_bytes_in_order(const boo
     _mm512_storeu_si512((char *)to + 64, _mm512_unpackhi_epi8(low, high));
 }
 
-/* Of bytes low[64] and high[64] those of pairs: of numbers i and 32 + i. */
+/* Byte indices that pair numbers i and 32 + i from low[64] and high[64]. */
 #define PAIR(i) (i), 64 + (i), 32 + (i), 96 + (i)
 #define FOUR_PAIRS(i) PAIR(i), PAIR((i) + 1), PAIR((i) + 2), PAIR((i) + 3)
 #define ALL_PAIRS(i) FOUR_PAIRS(i), FOUR_PAIRS((i) + 4), FOUR_PAIRS((i) + 8), FOUR_PAIRS((i) + 12)
@@ -71,22 +71,21 @@ static const _Alignas(64) uint8_t pairs_of_lines[2][64] = {{ALL_PAIRS(0)}, {ALL_
 #endif
 
 #ifdef __AVX512BF16__
-/* bf16 of the integers of 4 bits, twice: what is above the lowest four bits of an index says
- * nothing. */
+/* bf16 of the integers of 4 bits, twice: only an index's lowest four bits count. */
 static const _Alignas(64) uint16_t int4_numbers[32] = {
     0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040, 0xc000, 0xbf80, 0x0000, 0x3f80, 0x4000,
     0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0, 0xc100, 0xc0e0, 0xc0c0, 0xc0a0, 0xc080, 0xc040,
     0xc000, 0xbf80, 0x0000, 0x3f80, 0x4000, 0x4040, 0x4080, 0x40a0, 0x40c0, 0x40e0};
 
-/* Pair j of the four of eight lines, of 16 columns. */
+/* Pair j of four from eight lines, 16 columns. */
 static inline __attribute__((always_inline)) __m512i look_up_pairs(__m512i words, const int j)
 {
     return _mm512_permutexvar_epi16(_mm512_srli_epi16(words, 4 * (unsigned)j),
                                     *(const __m512i *)(const void *)int4_numbers);
 }
 
-/* A group of 4 bits (int4_tiles.h) as 16 pairs of lines of bf16, of 32 columns: its numbers, which
- * are bf16 to the bit. As much is asked for `ahead` bytes behind. */
+/* Widens a group of 4 bits (int4_tiles.h) to 16 pairs of bf16 lines, 32 columns; exact. Prefetches
+ * the bytes `ahead` behind. */
 static inline __attribute__((always_inline)) void widen_int4_group(const char *at, int64_t ahead,
                                                                    char *to)
 {
@@ -96,7 +95,7 @@ static inline __attribute__((always_inline)) void widen_int4_group(const char *a
             _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(at + 32 * v))), 16));
     for (int b = 0; b < 9 * 64; b += 64)
         __builtin_prefetch(at + ahead + b, 0, 2);
-    for (int e = 0; e < 8; e++) /* eights of lines, of each two vectors */
+    for (int e = 0; e < 8; e++) /* eights of lines, two vectors each */
         for (int j = 0; j < 4; j++) {
             const __m512i pairs = look_up_pairs(_mm512_loadu_si512(at + 64 + 64 * e), j);
             const __m512i low = _mm512_castps_si512(_mm512_mul_ps(

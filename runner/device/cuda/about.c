@@ -1,5 +1,4 @@
-/* What the CUDA device says of itself: how many there are, names, versions, what a block may have.
- */
+/* Facts about the CUDA device: GPU count, names, versions, limits of a block. */
 #include "runner/device/cuda/cuda.h"
 
 #include <cublasLt.h>

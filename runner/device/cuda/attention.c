@@ -1,7 +1,7 @@
-/* Ring attention on the GPU: keys and values travel around the ring (Liu et al. 2023), hops are
- * merged in f32. bf16 goes to cuDNN, piece by piece; f32, what cuDNN has no kernel for, and ops
- * with a window, segments, a softcap or sinks to the own kernels, which know any positions. Both
- * keep the same things in the same places, so ranks need not choose alike. */
+/* Ring attention on the GPU: keys and values travel around the ring (Liu et al. 2023), hops merge
+ * in f32. bf16 runs piece by piece through cuDNN. Own kernels, which take any positions, run f32,
+ * shapes without a cuDNN kernel, and ops with a window, segments, a softcap or sinks. Both store
+ * the same data in the same buffers, so ranks may choose differently. */
 #include "core/base/number.h"
 #include "runner/device/cuda/cuda.h"
 #include "runner/device/cuda/serving.h"
@@ -11,7 +11,7 @@
 
 enum { MAX_PIECES = 256 };
 
-/* A rectangle of (query, key) that is seen as a whole, or a square seen up to its diagonal. */
+/* A fully visible rectangle of (query, key), or a causal square. */
 struct piece {
     int64_t q_first, q_n, k_first, k_n; /* local rows */
     bool causal;
@@ -19,10 +19,10 @@ struct piece {
 
 struct pieces {
     struct piece at[MAX_PIECES];
-    int32_t count; /* -1: these positions are not made of rectangles, or of too many */
+    int32_t count; /* -1: the positions form no rectangles, or too many */
 };
 
-/* What all hops of a call share. */
+/* State that all hops of a call share. */
 struct ring {
     struct sw_cuda_device *device;
     const struct sw_call *call;
@@ -40,7 +40,7 @@ static int32_t ring_size(const struct sw_call *call)
                                                                                   : 1;
 }
 
-/* Storage index of the first key of the block that this rank holds at `hop`. */
+/* Storage index of the first key of this rank's block at `hop`. */
 static int64_t key_start(const struct ring *r, int32_t hop)
 {
     const struct sw_ring *ring = r->call->ring;
@@ -49,7 +49,7 @@ static int64_t key_start(const struct ring *r, int32_t hop)
     return sw_ring_step(ring, &r->layout, hop).owner * r->a.sk;
 }
 
-/* What the op has behind its usual operands; false: err. */
+/* Reads the op's optional operands; false with err set on a mistake. */
 static bool describe_mask(const struct sw_call *call, struct sw_cuda_attention *a,
                           struct sw_error *err)
 {
@@ -162,7 +162,7 @@ static void *workspace_at(const struct ring *r, int64_t offset)
     return (char *)r->call->workspace + offset;
 }
 
-/* to = an f32 tensor of as many elements, in to's dtype. */
+/* Converts an f32 tensor of equal size to to's dtype. */
 static int narrow(const struct ring *r, const struct sw_tensor *to, float *from,
                   struct sw_error *err)
 {
@@ -208,7 +208,7 @@ static int64_t run_of(const struct ring *r, int64_t start, int64_t from, int64_t
     return run < size - from ? run : size - from;
 }
 
-/* Own queries against own keys, whose positions only grow: one causal square. */
+/* True if own queries and own keys form one causal square: their positions only grow. */
 static bool one_square(const struct ring *r, int64_t k_start)
 {
     int64_t before = -1, position;
@@ -222,7 +222,7 @@ static bool one_square(const struct ring *r, int64_t k_start)
     return true;
 }
 
-/* Runs of consecutive positions on both sides: wholly before, the same, or after. */
+/* Compares runs of consecutive positions of both sides: entirely before, equal, or after. */
 static void find_pieces(const struct ring *r, int64_t k_start, struct pieces *p)
 {
     int64_t q_position, k_position;
@@ -264,7 +264,7 @@ static struct sw_cudnn_shape shape_of(const struct ring *r, const struct piece *
                                    .scale = r->a.scale};
 }
 
-/* cuDNN's workspace for a shape, -1 for no kernel: then said once. */
+/* cuDNN's workspace for a shape; -1 for no kernel, noted once. */
 static int64_t prepare_shape(const struct ring *r, const struct sw_cudnn_shape *shape)
 {
     char reason[SW_CUDNN_REASON_BYTES];
@@ -280,8 +280,8 @@ static int64_t prepare_shape(const struct ring *r, const struct sw_cudnn_shape *
     return bytes;
 }
 
-/* Every operand begins where cuDNN's kernels may load whole vectors; with such a head size, all
- * rows do then. */
+/* True if every operand is aligned for cuDNN's vector loads; its head sizes then align every
+ * row. */
 static bool aligned_operands(const struct sw_call *call)
 {
     for (int i = 0; i < call->op->n_in + call->op->n_out; i++) {
@@ -298,9 +298,9 @@ static size_t align(size_t bytes)
     return (size_t)sw_align((int64_t)bytes, SW_ARENA_ALIGNMENT);
 }
 
-/* Memory besides the op's own layout: planned with it, and part of the arena; what another release
- * of cuDNN, or a program that was planned for no GPU, wants beyond that is the device's scratch,
- * from reserved_memory. Said once. */
+/* Memory beyond the op's own layout. The planned part lies in the arena; what another cuDNN release
+ * needs beyond it, or a plan made without a GPU, is device scratch, from reserved_memory. Notes
+ * that once. */
 static char *extra_memory(const struct ring *r, size_t bytes, struct sw_error *err)
 {
     struct sw_cuda_library *library = &r->device->library;
@@ -317,16 +317,16 @@ static char *extra_memory(const struct ring *r, size_t bytes, struct sw_error *e
     return sw_cuda_scratch(r->device, bytes, err);
 }
 
-/* Where a library's pieces are put together: extra_memory's, valid after `prepare`. */
+/* Buffers that assemble a library's pieces: from extra_memory, valid after `prepare`. */
 struct assembly {
-    bool direct; /* one piece covers everything: straight to the op's results */
+    bool direct; /* true if one piece covers the hop: results go straight to the op's */
     float *carry, *stats;
-    void *out[3]; /* of a piece: forward o; backward dq, dk, dv */
+    void *out[3]; /* a piece's forward o; backward dq, dk, dv */
     void *workspace;
 };
 
-/* Whether the library can do all hops; then there is memory for it. Returns 1, 0 for no,
- * -1 for an error. */
+/* Tests if the library can run all hops and reserves its memory. Returns 1, 0 for no, -1 for an
+ * error. */
 static int prepare(const struct ring *r, struct assembly *as, struct sw_error *err)
 {
     struct pieces p;
@@ -420,7 +420,7 @@ static int forward_pieces(const struct ring *r, const struct assembly *as, const
     return 0;
 }
 
-/* One hop by whichever kernels. Own kernels carry in place and finish in the last hop. */
+/* Runs a hop by either kernels. Own kernels carry in place and finish in the last hop. */
 static int forward_hop(const struct ring *r, const struct assembly *as, const void *k,
                        const void *v, int32_t hop, struct sw_error *err)
 {
@@ -444,7 +444,8 @@ static int convert(const struct ring *r, const struct sw_tensor *from, const str
     return queued(r, sw_cuda_cast(from, to, r->device->stream), err);
 }
 
-/* This rank's k and v beside each other in the first block that travels, as they do. */
+/* Copies this rank's k and v, adjacent and in the travelling dtype, into the first travelling
+ * block. */
 static int pack(const struct ring *r, struct sw_error *err)
 {
     char *block = workspace_at(r, sw_ring_first(r->call->ring, &r->layout, 0));
@@ -459,8 +460,8 @@ static int pack(const struct ring *r, struct sw_error *err)
     return 0;
 }
 
-/* k and v, beside each other, that a rank attends with at a step; NULL: err. All ranks, the owner
- * too, see them as they travel. */
+/* k and v, adjacent, of a step; NULL with err set on failure. All ranks, the owner included, use
+ * the travelling dtype. */
 static char *unpack(const struct ring *r, int32_t step, struct sw_error *err)
 {
     char *block = workspace_at(r, sw_ring_at_hand(r->call->ring, &r->layout, step));
@@ -586,11 +587,11 @@ static int backward_hop(const struct ring *r, const struct assembly *as, const f
                   err);
 }
 
-/* dk and dv on their way. */
+/* dk and dv in transit. */
 struct sums {
-    struct sw_tensor computed, leaving, arriving; /* of the block at hand */
+    struct sw_tensor computed, leaving, arriving; /* computed: of the step's block */
     struct sw_tensor left,
-        came; /* of inner rings: what leaves for the next, came from one before */
+        came; /* inner rings: sums left for the next ring, and come from the previous one */
 };
 
 static struct sw_tensor sums_at(const struct ring *r, int32_t which, bool travels)
@@ -607,8 +608,8 @@ static int add(const struct ring *r, const struct sw_tensor *a, const struct sw_
     return queued(r, sw_cuda_add(a, b, to, r->device->stream), err);
 }
 
-/* What arrived belongs to the block at hand. Where a round begins it is all that an inner ring made
- * of the block that the round before began with: with what the rings before made, that goes on. */
+/* Adds the sums that arrived to the step's block. At a round's start these are an inner ring's sums
+ * for the previous round's first block: adds the earlier rings' sums and passes them on. */
 static int take_arrived(const struct ring *r, const struct sw_ring_hop *s, const struct sums *sums,
                         struct sw_error *err)
 {
@@ -618,7 +619,7 @@ static int take_arrived(const struct ring *r, const struct sw_ring_hop *s, const
                         : convert(r, &sums->arriving, &sums->left, err);
 }
 
-/* After the last step: dk and dv of this rank's own keys. */
+/* Receives dk and dv of this rank's own keys after the last step. */
 static int bring_home(const struct ring *r, const struct sums *sums, float **home,
                       struct sw_error *err)
 {
@@ -638,9 +639,9 @@ static int bring_home(const struct ring *r, const struct sums *sums, float **hom
     return last->dtype != SW_F32 ? convert(r, last, &sums->computed, err) : 0;
 }
 
-/* dk, dv of a block follow it: a rank computes its own part while the sum of the ranks before
- * arrives, adds the two and sends the sum on; from the last rank of the ring it comes home. What is
- * sent narrower is rounded with each hop. */
+/* dk and dv follow their block: a rank computes its part while the earlier ranks' sum arrives, adds
+ * both and sends them on; the ring's last rank sends them home. Narrow dtypes are rounded at each
+ * hop. */
 static int backward_ring(const struct ring *r, const struct assembly *as, const float *delta,
                          float *dq, float **home, struct sw_error *err)
 {
@@ -649,7 +650,7 @@ static int backward_ring(const struct ring *r, const struct assembly *as, const 
     void *workspace = r->call->workspace;
     struct sums sums = {sums_at(r, 0, false), sums_at(r, 2, true), sums_at(r, 1, true),
                         sums_at(r, 3, true), sums_at(r, 4, true)};
-    int sent = 0; /* of them, under way */
+    int sent = 0; /* messages of sums under way */
     if (pack(r, err) != 0)
         return -1;
     for (int32_t step = 0; step < r->hops; step++) {
@@ -659,7 +660,7 @@ static int backward_ring(const struct ring *r, const struct assembly *as, const 
         if (k == NULL ||
             backward_hop(r, as, delta, dq, k, k + values, step, sums.computed.data, err) != 0)
             return -1;
-        /* in the order of their starts: dk, dv of the step before, then k, v of this one */
+        /* in the order of their starts: the previous step's dk, dv, then this step's k, v */
         if (sw_ring_wait(ring, sent, err) != 0 ||
             (step > 0 && take_arrived(r, &s, &sums, err) != 0) ||
             sw_ring_wait(ring, keys, err) != 0)

@@ -1,18 +1,19 @@
 /* Own attention kernels: exact blockwise attention (Dao et al. 2022) in f32 for any positions, and
- * what a ring needs around a library's kernel. Simple and correct; bf16 goes to cuDNN where it can.
+ * the merging that a ring needs around a library's kernel. Simple rather than fast; bf16 uses cuDNN
+ * if possible.
  *
- * A block has TILE rows of one head; tiles of the other side pass through shared memory. A tile
- * that no row may see is skipped. No sum crosses blocks: no atomics, the same bits every time.
+ * A block has TILE rows of one head; tiles of the other side pass through shared memory. Tiles that
+ * no row sees are skipped. No sum crosses blocks: no atomics, deterministic.
  *
- * MASKED: kernels of ops with a window, segments, a softcap or sinks; the others are compiled
- * without a trace of these. */
+ * MASKED: kernels for a window, segments, a softcap or sinks; the others are compiled without
+ * them. */
 #include "runner/device/cuda/kernel.cuh"
 
 #include <math.h>
 
 enum { TILE = 32, PER_THREAD = TILE * TILE / SW_THREADS };
 
-/* Below every score, yet finite: exp(LEAST - LEAST) is 1, not NaN. */
+/* Lower than any score, yet finite: exp(LEAST - LEAST) is 1, not NaN. */
 #define LEAST (-1e30f)
 
 struct attention {
@@ -52,8 +53,8 @@ __device__ static int64_t position_of(const struct sw_cuda_sequence *s, int64_t 
     return chunk * s->chunk + j % s->chunk;
 }
 
-/* Rows [first, first + TILE) of one head of x [batch, size, heads * dim] into tile [TILE, dim + 1],
- * zeros behind the end. */
+/* Loads rows [first, first + TILE) of one head of x [batch, size, heads * dim] into tile [TILE, dim
+ * + 1], zeros behind the end. */
 __device__ static void load_tile(const void *x, int dtype, int64_t b, int64_t size, int64_t heads,
                                  int64_t head, int dim, int64_t first, float *tile)
 {
@@ -79,8 +80,8 @@ __device__ static void load_positions(const struct sw_cuda_sequence *s, int64_t 
             first + threadIdx.x < size ? position_of(s, start + first + threadIdx.x) : -1;
 }
 
-/* A side of a pair of tiles, in shared memory: positions of TILE tokens and, if MASKED, segments.
- */
+/* One side of a pair of tiles, in shared memory: positions of TILE tokens and, if MASKED,
+ * segments. */
 struct side {
     int64_t *positions;
     int32_t *segments;
@@ -104,7 +105,7 @@ __device__ static inline void load_keys(const struct attention &a, const struct 
         k.segments[threadIdx.x] = m.k_segments[b * m.length + k.positions[threadIdx.x]];
 }
 
-/* True if the query of that row may see the key of that column: the only mask there is. */
+/* True if the row's query may see the column's key; no other mask exists. */
 template <bool MASKED>
 __device__ static inline bool sees(const struct sw_cuda_mask &m, const side &q, int row,
                                    const side &k, int column)
@@ -116,7 +117,7 @@ __device__ static inline bool sees(const struct sw_cuda_mask &m, const side &q, 
            (m.q_segments == NULL || q.segments[row] == k.segments[column]);
 }
 
-/* Whether any query of the tile may see any key: the same answer in all threads. */
+/* True if any query of the tile may see any key; uniform in the block. */
 template <bool MASKED>
 __device__ static bool tiles_meet(const struct sw_cuda_mask &m, const side &q, const side &k)
 {
@@ -136,12 +137,12 @@ __device__ static bool tiles_meet(const struct sw_cuda_mask &m, const side &q, c
     return earliest <= latest;
 }
 
-/* Positions, both ends too. */
+/* Range of positions, both ends included. */
 struct span {
     int64_t least, most;
 };
 
-/* Positions of the tile's tokens, of which the first is never behind the end. */
+/* Positions of a tile's tokens; the first token always exists. */
 __device__ static span span_of(const int64_t *positions)
 {
     span s = {positions[0], positions[0]};
@@ -152,7 +153,7 @@ __device__ static span span_of(const int64_t *positions)
     return s;
 }
 
-/* Positions that queries of the tile may see; that may see keys of the tile. */
+/* Positions that the tile's queries may see; below, that may see the tile's keys. */
 template <bool MASKED>
 __device__ static inline span seen_by(const struct sw_cuda_mask &m, const side &q)
 {
@@ -170,8 +171,8 @@ __device__ static inline span seeing(const struct sw_cuda_mask &m, const side &k
     return {s.least, m.window > 0 ? s.most + m.window - 1 : INT64_MAX};
 }
 
-/* The first tile from `first` on of `size` tokens from storage index `start` on that may have
- * positions of the span, run by run of consecutive positions; not MASKED: `first`. */
+/* First tile at or after `first` that may hold positions of the span, run by run of consecutive
+ * positions, among `size` tokens from storage index `start`; not MASKED: `first`. */
 template <bool MASKED>
 __device__ static inline int64_t tile_from(const struct sw_cuda_sequence &s, int64_t start,
                                            int64_t size, int64_t first, const span &wanted)
@@ -196,9 +197,9 @@ __device__ static float dot_rows(const float *a, const float *b, int dim)
     return sum;
 }
 
-/* A block's rows of the forward pass, in shared memory: out, queries and one tile of keys, then
- * values, each [TILE, stride]; scores [TILE, TILE + 1]; of each row the maximum of its scores, the
- * sum of their exponentials, and by how much the last tile shrank what was there. */
+/* A block's rows of the forward pass, in shared memory: out, queries and a tile of keys, then of
+ * values, each [TILE, stride]; scores [TILE, TILE + 1]; per row the maximum score, the sum of
+ * exponentials, and the last tile's rescaling factor. */
 struct forward_rows {
     int stride;
     float *out, *queries, *tile, *scores, *maximum, *sum, *shrink;
@@ -211,8 +212,8 @@ __device__ static inline int64_t row_of(const struct attention &a, const struct 
     return (r.b * a.sq + r.q_first + row) * a.heads + r.head;
 }
 
-/* first: there is no carry; else it is normalized: as if it were one key with this score and
- * weight 1. A sink is one with its score and no value. */
+/* first: no carry. Otherwise the carry is normalized, like one key with score lse and weight 1. A
+ * sink is a score without a value. */
 template <bool MASKED>
 __device__ static inline void begin_rows(const struct attention &a, const struct sw_cuda_mask &m,
                                          bool first, const float *carry, const float *lse,
@@ -236,7 +237,7 @@ __device__ static inline void begin_rows(const struct attention &a, const struct
     }
 }
 
-/* Score of a scaled product; *slope: what the score grows by with it. */
+/* Score of a scaled product; *slope: its derivative. */
 template <bool MASKED>
 __device__ static inline float score_of(const struct sw_cuda_mask &m, float product,
                                         float *slope = NULL)
@@ -251,7 +252,7 @@ __device__ static inline float score_of(const struct sw_cuda_mask &m, float prod
     return m.softcap * capped;
 }
 
-/* Of all queries with the tile's keys; -INFINITY where one sees not the other. */
+/* Scores of the tile's queries and keys; -INFINITY where not visible. */
 template <bool MASKED>
 __device__ static inline void score_tile(const struct attention &a, const struct sw_cuda_mask &m,
                                          const struct forward_rows &r, const side &q, const side &k)
@@ -266,7 +267,7 @@ __device__ static inline void score_tile(const struct attention &a, const struct
     }
 }
 
-/* Scores become their exponentials; a thread has a row. */
+/* Scores become exponentials; a thread per row. */
 __device__ static inline void weigh_tile(const struct forward_rows &r)
 {
     if (threadIdx.x < TILE) {
@@ -284,7 +285,7 @@ __device__ static inline void weigh_tile(const struct forward_rows &r)
     }
 }
 
-/* The tile's values, weighed, to the results. */
+/* Adds the tile's weighted values to the results. */
 __device__ static inline void add_tile(const struct attention &a, const struct forward_rows &r)
 {
     for (int i = threadIdx.x; i < TILE * a.dim; i += SW_THREADS) {
@@ -296,8 +297,8 @@ __device__ static inline void add_tile(const struct attention &a, const struct f
     }
 }
 
-/* MASKED: the log-sum-exp of a row that met nothing is above every score, so that backward finds
- * no probability. */
+/* MASKED: a row that saw nothing gets a log-sum-exp above every score, so that backward finds no
+ * probability. */
 template <bool MASKED>
 __device__ static inline void write_rows(const struct attention &a, bool last, float *carry,
                                          void *o, float *lse, const struct forward_rows &r)
@@ -356,7 +357,7 @@ __global__ static void forward_kernel(struct attention a, struct sw_cuda_mask m,
             __syncthreads();
             add_tile(a, r);
         }
-        __syncthreads(); /* positions and tiles are loaded again */
+        __syncthreads(); /* before the next positions and tiles */
         k_first = tile_from<MASKED>(a.sequence, a.sequence.k_start, a.sk, k_first + TILE, seen);
     }
     write_rows<MASKED>(a, last, carry, o, lse, r);
@@ -377,8 +378,7 @@ __global__ static void delta_kernel(const void *o, const void *d_o, int dtype, f
         delta[row] = sum;
 }
 
-/* A block has a head: what its sink's score does to the loss, whose share of a row is
- * exp(sink - lse) without value. */
+/* A block per head: the sink's gradient; its weight in a row, exp(sink - lse), has no value. */
 __global__ static void sink_kernel(struct attention a, struct sw_cuda_mask m, const float *lse,
                                    const float *delta, void *d_sink, int dtype)
 {
@@ -392,8 +392,8 @@ __global__ static void sink_kernel(struct attention a, struct sw_cuda_mask m, co
         sw_store(d_sink, dtype, head, (float)sum);
 }
 
-/* What both backward kernels do for a pair of tiles: probabilities and their cotangents,
- * [TILE queries, TILE keys]. */
+/* Probabilities and their gradients of a pair of tiles, [TILE queries, TILE keys], for both
+ * backward kernels. */
 template <bool MASKED>
 __device__ static void
 score_cotangents(const struct attention *a, const struct sw_cuda_mask &m, const float *queries,
@@ -420,7 +420,7 @@ score_cotangents(const struct attention *a, const struct sw_cuda_mask &m, const 
     }
 }
 
-/* lse and delta of TILE queries; 0 behind the end (their position, -1, hides them). */
+/* Loads lse and delta of TILE queries; 0 behind the end, where position -1 hides them. */
 __device__ static void load_statistics(const struct attention *a, int64_t b, int64_t head,
                                        int64_t q_first, const float *lse, const float *delta,
                                        float *tile_lse, float *tile_delta)
@@ -433,8 +433,8 @@ __device__ static void load_statistics(const struct attention *a, int64_t b, int
     }
 }
 
-/* Shared memory of both: four tiles [TILE, dim + 1], an accumulator or two of that size, p and ds.
- * dq of TILE queries of one head. */
+/* Shared memory of both kernels: four tiles [TILE, dim + 1], one or two accumulators of that size,
+ * p and ds. This one: dq of TILE queries of one head. */
 template <bool MASKED>
 __global__ static void backward_queries_kernel(struct attention a, struct sw_cuda_mask m,
                                                bool first, const void *d_o, const float *lse,
@@ -492,7 +492,7 @@ __global__ static void backward_queries_kernel(struct attention a, struct sw_cud
     }
 }
 
-/* dk, dv of TILE keys of one kv head: its group of query heads, all queries. */
+/* dk, dv of TILE keys of one kv head, from all queries of its group of heads. */
 template <bool MASKED>
 __global__ static void backward_keys_kernel(struct attention a, struct sw_cuda_mask m,
                                             const void *d_o, const float *lse, const float *delta,
@@ -568,7 +568,7 @@ extern "C" size_t sw_cuda_attention_shared(int32_t dim, bool backward)
     return backward ? shared_bytes(dim, 6, 2) : shared_bytes(dim, 3, 1);
 }
 
-/* More than 48 KiB of shared memory must be asked for. */
+/* More than 48 KiB of shared memory needs an attribute. */
 static cudaError_t allow_shared(const void *kernel, size_t bytes)
 {
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
@@ -654,7 +654,7 @@ static struct piece describe_piece(const struct sw_cuda_piece *p)
     return d;
 }
 
-/* One warp per (token, head): lane 0's new log-sum-exp is written after all lanes have read the old
+/* One warp per (token, head); lane 0 writes the new log-sum-exp after all lanes have read the old
  * one. o = o w + o_piece w', w = exp(lse - new), w' = exp(stats - new). */
 __global__ static void merge_kernel(struct piece p, const void *o_piece, const float *stats,
                                     float *carry, float *lse)
@@ -672,7 +672,7 @@ __global__ static void merge_kernel(struct piece p, const void *o_piece, const f
     const float total = weight + fresh;
     for (int d = lane; d < p.dim; d += SW_WARP) {
         float *to = carry + at * p.dim + d;
-        const float before = old <= LEAST ? 0.0f : *to; /* not yet written: may be anything */
+        const float before = old <= LEAST ? 0.0f : *to; /* not yet written: undefined */
         *to = (before * weight + sw_load(o_piece, p.dtype, row * p.dim + d) * fresh) / total;
     }
     __syncwarp();

@@ -1,7 +1,7 @@
-/* What the kernels of serving know of a cache that lies in parts on the ranks of the sequence.
+/* A cache split over the sp ranks, for the serving kernels.
  *
- * A position's place on a rank grows with the position, so what a token may see of this rank's part
- * is its first so many positions. runner/device/cpu/serving.inc says the same in C. */
+ * A position's index on a rank grows with the position, so a token sees a prefix of this rank's
+ * part. runner/device/cpu/serving.inc is the same in C. */
 #ifndef SW_CUDA_CACHED_CUH
 #define SW_CUDA_CACHED_CUH
 
@@ -12,13 +12,13 @@
 
 #include <math.h>
 
-/* Below every score, yet finite: exp2(LEAST - LEAST) is 1, not NaN. */
+/* Lower than any score, yet finite: exp2(LEAST - LEAST) is 1, not NaN. */
 #define LEAST (-1e30f)
-/* Scores are kept times log2(e): exp2 is an instruction. */
+/* Scores are stored times log2(e): exp2 is one instruction. */
 #define LOG2_E 1.4426950408889634f
 #define LN_2 0.6931471805599453f
 
-/* Which slots and positions this rank's part of a cache [slots, positions, width] has. */
+/* Slots and positions of this rank's part of a cache [slots, positions, width]. */
 struct part {
     int64_t rank, ranks, block, positions;
     int64_t first_slot, slots;
@@ -36,18 +36,18 @@ static inline part part_of(const struct sw_tensor *cache, int64_t chunk)
     return p;
 }
 
-/* Which of this rank's slots a row means; -1: another rank's, or none. */
+/* Local index of a row's slot; -1: another rank's slot, or none. */
 __device__ static inline int64_t local_slot(const part &p, const int32_t *slot)
 {
     const int64_t here = slot[SW_SLOT_NUMBER] - p.first_slot;
     return here >= 0 && here < p.slots ? here : -1;
 }
 
-/* Window and softcap of the op. MASKED: kernels that know of them; the others are compiled without
- * a trace of either, which is why they are no part of `cached`. */
+/* Window and softcap of the op, used by MASKED kernels; kept out of `cached` so that the others
+ * compile without them. */
 struct cache_mask {
     int64_t window;
-    float softcap; /* times log2(e), as scores are */
+    float softcap; /* times log2(e), like scores */
 };
 
 static inline cache_mask mask_of(const struct sw_call *call)
@@ -63,8 +63,8 @@ static inline bool is_masked(const cache_mask &m)
     return m.window > 0 || m.softcap > 0;
 }
 
-/* Places that hold positions up to `last`: the first so many. With a window they may be more than
- * the cache has: place i then lies where i modulo their number does. */
+/* Number of places with positions up to `last`, a prefix. With a window the number may exceed the
+ * cache: place i then lies at i modulo the cache's size. */
 template <bool MASKED>
 __device__ static inline int64_t visible_positions(const part &p, const cache_mask &m, int64_t last)
 {
@@ -75,8 +75,8 @@ __device__ static inline int64_t visible_positions(const part &p, const cache_ma
     return (MASKED && m.window > 0) || visible < p.positions ? visible : p.positions;
 }
 
-/* Of `visible` places those that are too old for a query at that position: the first so many. The
- * cache has the others. */
+/* Number of the `visible` places that are too old for a query at `position`, a prefix. The cache
+ * holds the others. */
 template <bool MASKED>
 __device__ static inline int64_t hidden_positions(const part &p, const cache_mask &m,
                                                   int64_t position, int64_t visible)
@@ -88,7 +88,8 @@ __device__ static inline int64_t hidden_positions(const part &p, const cache_mas
     return old > visible - p.positions ? old : visible - p.positions;
 }
 
-/* Where place i lies within a slot if `from` lies at `first` and i is less than a slot behind. */
+/* Place i within a slot if place `from` lies at `first` and i is less than a slot's size after
+ * `from`. */
 template <bool MASKED>
 __device__ static inline int64_t place_of(const part &p, int64_t from, int64_t first, int64_t i)
 {
@@ -106,11 +107,11 @@ enum { WARPS = SW_THREADS / SW_WARP };
 struct cached {
     int64_t batch, sq, heads, kv_heads;
     int dim, group;
-    float scale; /* of scores, times log2(e) */
+    float scale; /* scores' factor, log2(e) included */
     struct part part;
     view q;                           /* [batch, sq, heads * dim] */
     const void *k, *v;                /* [slots, positions, kv_heads * dim] */
-    int dtype;                        /* theirs */
+    int dtype;                        /* dtype of k and v */
     const float *k_scales, *v_scales; /* [slots, positions, kv_heads] of i8; else NULL */
     const int32_t *slots;
     float *out, *stats; /* [batch, sq, heads, dim] and [.., 2] */
@@ -140,8 +141,8 @@ static inline cached describe(const struct sw_call *call)
     return a;
 }
 
-/* Elements [d, d + n) of head `head`, which counts slots, positions and kv heads; zeros behind
- * them. */
+/* Loads elements [d, d + n) of a head into to, zero padded; `head` counts slots, positions and kv
+ * heads. */
 __device__ static inline void load_cached(const cached &a, const void *x, const float *scales,
                                           int64_t head, int d, int n, float *to)
 {
@@ -156,7 +157,7 @@ __device__ static inline void load_cached(const cached &a, const void *x, const 
         to[i] = i < n ? (float)integers[i] * scale : 0.0f;
 }
 
-/* Places that a row's one token sees. */
+/* Places visible to a row's single token. */
 template <bool MASKED>
 __device__ static inline int64_t visible_to(const part &p, const cache_mask &m, const int32_t *slot)
 {
@@ -165,33 +166,34 @@ __device__ static inline int64_t visible_to(const part &p, const cache_mask &m, 
                : 0;
 }
 
-/* A range of one slot's positions is a block's, for some of the query heads that share a kv head.
- */
+/* A block processes a range of a slot's positions for some of the query heads that share a kv
+ * head. */
 struct ranges {
-    int lanes, row_blocks;           /* lanes: of decode.cu alone */
-    int64_t positions, count, tasks; /* as in sw_decode_ranges */
+    int lanes, row_blocks;           /* lanes: only in decode.cu */
+    int64_t positions, count, tasks; /* see sw_decode_ranges */
     float *out, *stats;              /* [batch, heads, count, dim], [.., 2] */
 };
 
-/* What cached_mma.cu does: queries and cache in bf16, or a cache in int8. In fp32 nobody rounds. */
+/* True if cached_mma.cu runs this: bf16 queries and cache, or an int8 cache. fp32 is never
+ * rounded. */
 static inline bool on_tensor_cores(int q_dtype, int cache_dtype)
 {
     return q_dtype == SW_BF16_T && (cache_dtype == SW_BF16_T || cache_dtype == SW_I8);
 }
 
 cudaError_t chunk_mma(const cached &a, const cache_mask &m, cudaStream_t stream);
-/* s: but for row_blocks and tasks. */
+/* s: without row_blocks and tasks. */
 cudaError_t decode_mma(const cached &a, ranges s, const cache_mask &m, cudaStream_t stream);
-/* Of a block's shared memory, in bytes. */
+/* Shared memory of a block, in bytes. */
 size_t chunk_mma_shared(int dim, bool int8);
 
-/* Blocks that go through so many tasks. */
+/* Blocks for `tasks` tasks. */
 static inline unsigned blocks_for(int64_t tasks)
 {
     return tasks < 1 << 20 ? (unsigned)tasks : 1u << 20;
 }
 
-/* The largest score as the other devices have it. */
+/* Stores the maximum in the other devices' scale. */
 __device__ static inline void put_stats(float *stats, float maximum, float sum)
 {
     stats[0] = sum > 0 ? maximum * LN_2 : LEAST;

@@ -1,27 +1,26 @@
-/* Attention over the cache on tensor cores: queries in bf16, keys and values in bf16 or int8, sums
- * in f32, probabilities rounded to bf16 for their product with the values (FlashAttention-2; Dao
- * 2023). A warp does sixteen rows, a row being a query head of a token that shares the kv head.
+/* Attention over the cache on tensor cores: bf16 queries, bf16 or int8 keys and values, f32 sums,
+ * probabilities rounded to bf16 for their product with values (FlashAttention-2; Dao 2023). A warp
+ * processes sixteen rows; a row is a token's query head, of those sharing the kv head.
  *
- * A rank's positions are taken in tiles that begin at its first one, in order: a row's bits depend
- * on what it sees, not on the rows beside it nor on where its chunk begins. What a row may not see
- * adds zeros, which leaves every sum as it is but the sign of a zero (written_zero). Of int8 the
- * integers, which bf16 has exactly, go through the products; a key's scale is taken to its scores,
- * a value's to the probabilities before they are rounded. */
+ * Tiles begin at the rank's first position, in order: a row's bits depend only on the positions it
+ * sees, not on neighbouring rows or the chunk's start. Hidden positions add zeros, which change at
+ * most a zero's sign (written_zero). int8 integers, exact in bf16, are multiplied directly; a key's
+ * scale is applied to its scores, a value's to the probabilities before rounding. */
 #include "runner/device/cuda/cached.cuh"
 #include "runner/device/cuda/mma.cuh"
 
-/* PAD: what keeps the eight rows of a matrix in banks of their own. */
+/* PAD: keeps a matrix's eight rows in different banks. */
 enum { ROW_TILE = 16, PAD = 8, PIECE_BYTES = 16 };
 
-/* The two rows of a lane, g and g + 8 of its warp's sixteen, and of them the columns that the
- * layout of results gives it (mma.cuh). sum: of this lane's positions alone, until sum_quads(). */
+/* A lane's two rows, g and g + 8 of its warp's sixteen, with its columns in the layout of results
+ * (mma.cuh). sum: of this lane's positions only, until sum_quads(). */
 template <int DIM> struct row_pair {
     float out[DIM / 8][4];
     float maximum[2], sum[2];
 };
 
-/* Shared memory: queries [rows, STRIDE]; two stages, each keys, then values, as they lie in the
- * cache [PLACES, ..], each with its scales; of int8 both widened [2, PLACES, STRIDE]. */
+/* Shared memory: queries [rows, STRIDE]; two stages, each with keys, then values, as stored in the
+ * cache [PLACES, ..], and scales; for int8 both widened [2, PLACES, STRIDE]. */
 template <int DIM, int POSITIONS, bool INT8> struct shape {
     enum {
         STRIDE = DIM + PAD,
@@ -34,7 +33,7 @@ template <int DIM, int POSITIONS, bool INT8> struct shape {
     };
 };
 
-/* 16 bytes of which the first n count; where addresses are not aligned, element by element. */
+/* Copies n of 16 bytes; element by element if addresses are not aligned. */
 __device__ static inline void copy_piece(char *to, const char *from, int n, bool aligned)
 {
     if (aligned) {
@@ -50,14 +49,15 @@ __device__ static inline bool is_aligned(const void *data, int row_bytes)
     return (((uintptr_t)data | (uintptr_t)row_bytes) & (PIECE_BYTES - 1)) == 0;
 }
 
-/* Bytes of a row's piece at `at` that the row of `row_bytes` has. */
+/* Bytes of the 16-byte piece at `at` that lie within a row of row_bytes. */
 __device__ static inline int piece_of(int at, int row_bytes)
 {
     const int left = row_bytes - at;
     return left < 0 ? 0 : left < PIECE_BYTES ? left : (int)PIECE_BYTES;
 }
 
-/* Where a tile's row lies within a slot if it is read, else any place; from, place: place_of. */
+/* Place of a tile's row within a slot; any place if the row is not read. from, place: see
+ * place_of. */
 template <bool MASKED>
 __device__ static inline int64_t place_of_row(const part &p, int64_t first, int row, bool there,
                                               int64_t from, int64_t place)
@@ -67,8 +67,8 @@ __device__ static inline int64_t place_of_row(const part &p, int64_t first, int 
     return there ? first + row : first;
 }
 
-/* Queues the copy of a tile of both sides into a stage; zeros from `end` on, behind a head and if
- * MASKED before `begin`. */
+/* Queues the copy of a tile of keys and values into a stage; zeros from `end`, behind a head and,
+ * if MASKED, before `begin`. */
 template <int DIM, int POSITIONS, bool INT8, bool MASKED>
 __device__ static void fetch_positions(const cached &a, int64_t slot, int64_t kv_head,
                                        int64_t first, int64_t begin, int64_t end, char *stage)
@@ -106,7 +106,7 @@ __device__ static void fetch_positions(const cached &a, int64_t slot, int64_t kv
     }
 }
 
-/* A piece of a row of queries, of that head of all tokens; zeros where there is none. */
+/* Copies a piece of a row of queries of one head; zeros if absent. */
 template <int DIM>
 __device__ static inline void fetch_query(const cached &a, int64_t head, bool there, int row,
                                           int piece, char *queries)
@@ -118,7 +118,7 @@ __device__ static inline void fetch_query(const cached &a, int64_t head, bool th
                is_aligned(a.q.data, row_bytes));
 }
 
-/* Both sides of a stage of integers into wide [2, PLACES, STRIDE]. */
+/* Widens a stage's int8 keys and values to wide [2, PLACES, STRIDE]. */
 template <int DIM, int POSITIONS>
 __device__ static void widen_positions(const char *stage, uint16_t *wide)
 {
@@ -136,7 +136,7 @@ __device__ static void widen_positions(const char *stage, uint16_t *wide)
     }
 }
 
-/* One tile as its products want it. scales: of int8, [PLACES]; else NULL. */
+/* A tile in the form that products read. scales: int8 only, [PLACES]; else NULL. */
 struct tile {
     const uint16_t *keys, *values;
     const float *k_scales, *v_scales;
@@ -154,7 +154,7 @@ __device__ static inline tile tile_of(const char *stage, const uint16_t *wide)
     return t;
 }
 
-/* scores = queries keys^T, of sixteen rows and COLUMNS positions. */
+/* scores = queries keys^T, sixteen rows by COLUMNS positions. */
 template <int DIM, int COLUMNS>
 __device__ static inline void score_positions(const cached &a, const uint16_t *queries,
                                               const uint16_t *keys, float (*scores)[4])
@@ -178,8 +178,8 @@ __device__ static inline void score_positions(const cached &a, const uint16_t *q
     }
 }
 
-/* Scores become exp2(score - maximum); what lies behind a row's `left` positions counts for
- * nothing, if MASKED also the first `hidden`. */
+/* Scores become exp2(score - maximum); positions from `left` on and, if MASKED, the first `hidden`
+ * add nothing. */
 template <int DIM, int COLUMNS, bool MASKED>
 __device__ static inline void soften(float (*scores)[4], float scale, const float *k_scales,
                                      const cache_mask &m, const int *hidden, const int *left,
@@ -220,7 +220,7 @@ __device__ static inline void soften(float (*scores)[4], float scale, const floa
         }
 }
 
-/* out += probabilities values. Results of one product are operands of the next as they lie. */
+/* out += probabilities values. A product's results have the layout of the next one's operands. */
 template <int DIM, int COLUMNS>
 __device__ static inline void add_values(const cached &a, float (*scores)[4],
                                          const uint16_t *values, const float *v_scales,
@@ -234,7 +234,7 @@ __device__ static inline void add_values(const cached &a, float (*scores)[4],
         uint32_t p[4], v[4];
 #pragma unroll
         for (int i = 0; i < 4;
-             i++) { /* rows g and g + 8 of the first eight positions, then the rest */
+             i++) { /* rows g and g + 8 of the first eight positions, then of the others */
             const float *s = &scores[2 * j + i / 2][2 * (i % 2)];
             const int index = 16 * j + 8 * (i / 2) + column;
             p[i] = v_scales == NULL
@@ -252,8 +252,8 @@ __device__ static inline void add_values(const cached &a, float (*scores)[4],
     }
 }
 
-/* A warp's rows over COLUMNS positions of a tile from `from` on; left: how many of them each of the
- * lane's two rows sees, but for the first `hidden`. */
+/* Attends a warp's rows to COLUMNS positions of a tile from `from`. Each of the lane's two rows
+ * sees positions from `hidden` to `left`. */
 template <int DIM, int COLUMNS, bool MASKED>
 __device__ static inline void attend_positions(const cached &a, const cache_mask &m,
                                                const uint16_t *queries, const tile &t, int from,
@@ -282,7 +282,7 @@ template <int DIM> __device__ static inline void begin_rows(row_pair<DIM> &r)
     }
 }
 
-/* The four lanes that have a row. */
+/* Sums over the four lanes that share a row. */
 template <int DIM> __device__ static inline void sum_quads(row_pair<DIM> &r)
 {
 #pragma unroll
@@ -292,7 +292,7 @@ template <int DIM> __device__ static inline void sum_quads(row_pair<DIM> &r)
     }
 }
 
-/* -0, which a zero that is added makes +0, is +0 without it as well. */
+/* Turns -0 into +0: adding a zero may have done so or not. */
 __device__ static inline float written_zero(float x)
 {
     return x + 0.0f;
@@ -304,9 +304,8 @@ __device__ static inline int positions_left(int64_t limit, int64_t first, int mo
     return left < 0 ? 0 : left < most ? (int)left : most;
 }
 
-/* All tiles [first, end) through two stages: the next one is on its way while one is counted. Of
- * the first nothing before `begin` is read if MASKED. `attend(tile, first)` is called by all
- * threads of the block. */
+/* Passes tiles [first, end) through two stages: one loads while the other is used. If MASKED reads
+ * nothing before `begin`. All threads of the block call `attend(tile, first)`. */
 template <int DIM, int POSITIONS, bool INT8, bool MASKED, typename ATTEND>
 __device__ static inline void go_through(const cached &a, int64_t slot, int64_t kv_head,
                                          int64_t first, int64_t begin, int64_t end, char *stages,
@@ -330,7 +329,7 @@ __device__ static inline void go_through(const cached &a, int64_t slot, int64_t 
             __syncthreads();
         }
         attend(tile_of<DIM, POSITIONS, INT8>(stages + stage * S::STAGE_BYTES, wide), first);
-        __syncthreads(); /* the stage is filled again */
+        __syncthreads(); /* before the stage is refilled */
     }
     sw_copies_wait<0>();
     __syncthreads();
@@ -340,7 +339,7 @@ __device__ static inline void go_through(const cached &a, int64_t slot, int64_t 
 
 enum { CHUNK_ROWS = WARPS * ROW_TILE };
 
-/* A tile's positions, so that a block stays below the 99 KiB of compute 8.6 up to dim 128. */
+/* Positions per tile that keep a block below compute 8.6's 99 KiB up to dim 128. */
 static constexpr int chunk_positions(int dim)
 {
     return dim <= 64 ? 64 : 32;
@@ -368,7 +367,7 @@ __device__ static void fetch_chunk(const cached &a, const cache_mask &m, int64_t
     }
 }
 
-/* What a warp made: its rows begin at `first` of the block's slot and kv head. */
+/* Writes a warp's rows, from `first` of the block's slot and kv head. */
 template <int DIM>
 __device__ static void write_chunk(const cached &a, int64_t b, int64_t kv_head, int64_t first,
                                    const row_pair<DIM> &r)
@@ -408,7 +407,7 @@ __global__ static void __launch_bounds__(SW_THREADS, DIM <= 128 ? 2 : 1)
         begin_rows<DIM>(r);
         fetch_chunk<DIM, MASKED>(a, m, b, kv_head, first_row, shared, limits, hidden);
         __syncthreads();
-        int64_t end = 0, own_end = 0; /* what the block's rows see together, and the warp's */
+        int64_t end = 0, own_end = 0; /* range that the block's rows see together, and the warp's */
         int64_t begin = MASKED ? INT64_MAX : 0, own_begin = begin;
         for (int i = 0; i < CHUNK_ROWS; i++) {
             end = limits[i] > end ? limits[i] : end;
@@ -473,7 +472,7 @@ static cudaError_t launch_chunk(const cached &a, const cache_mask &m, cudaStream
     const int64_t tasks = row_blocks * a.kv_heads * a.batch;
     const auto kernel = is_masked(m) ? chunk_mma_kernel<DIM, chunk_positions(DIM), INT8, true>
                                      : chunk_mma_kernel<DIM, chunk_positions(DIM), INT8, false>;
-    /* more than 48 KiB of shared memory must be asked for */
+    /* more than 48 KiB of shared memory needs an attribute */
     const cudaError_t code = cudaFuncSetAttribute(
         (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (code != cudaSuccess || tasks == 0)
@@ -502,14 +501,14 @@ cudaError_t chunk_mma(const cached &a, const cache_mask &m, cudaStream_t stream)
 
 /* ---- One token of each slot ---- */
 
-/* The rows of a block are the query heads of one kv head, sixteen of them; its warps share a tile's
- * positions out, sixteen each, and are joined at the end, in order. */
+/* A block's rows are sixteen query heads of one kv head; its warps take sixteen of a tile's
+ * positions each, and their results are joined in order. */
 static constexpr int decode_positions(int dim)
 {
     return dim <= 128 ? 64 : 32;
 }
 
-/* What the warps made, out [warp][ROW_TILE][DIM] and behind it (maximum, sum) [warp][ROW_TILE]. */
+/* Stores the warps' results: out [warp][ROW_TILE][DIM], then (maximum, sum) [warp][ROW_TILE]. */
 template <int DIM> __device__ static void keep_rows(const row_pair<DIM> &r, float *outs, int warps)
 {
     const int warp = (int)threadIdx.x / SW_WARP, lane = (int)threadIdx.x % SW_WARP;
@@ -528,7 +527,8 @@ template <int DIM> __device__ static void keep_rows(const row_pair<DIM> &r, floa
     }
 }
 
-/* The first `rows` rows; to out and stats of a range, `first` being of the first row. */
+/* Joins the first `rows` rows and writes a range's out and stats; `first`: index of the first
+ * row. */
 template <int DIM>
 __device__ static void join_warps(const cached &a, const ranges &s, const float *outs, int warps,
                                   int rows, int64_t first)
@@ -565,7 +565,7 @@ __global__ static void __launch_bounds__(POSITIONS / ROW_TILE * SW_WARP, DIM <= 
     char *stages = shared + ROW_TILE * 2 * (DIM + PAD);
     const int warp = (int)threadIdx.x / SW_WARP;
     for (int64_t task = blockIdx.x; task < s.tasks; task += gridDim.x) {
-        /* first what all slots have, then what few do: blocks that rest come last */
+        /* ranges that all slots have come first, so that blocks without work come last */
         const int64_t heads_done = task / s.row_blocks;
         const int64_t kv_head = heads_done % a.kv_heads, b = heads_done / a.kv_heads % a.batch;
         const int64_t range = heads_done / a.kv_heads / a.batch;
@@ -576,7 +576,7 @@ __global__ static void __launch_bounds__(POSITIONS / ROW_TILE * SW_WARP, DIM <= 
         const int64_t from = hidden + range * s.positions;
         const int64_t end = from + s.positions < visible ? from + s.positions : visible;
         if (range > 0 && from >= visible)
-            continue; /* the merge knows */
+            continue; /* the merge skips them too */
         const int64_t head = b * a.heads + kv_head * a.group + in_group;
         const int rows = a.group - in_group < ROW_TILE ? a.group - in_group : (int)ROW_TILE;
         row_pair<DIM> r;
@@ -596,7 +596,7 @@ __global__ static void __launch_bounds__(POSITIONS / ROW_TILE * SW_WARP, DIM <= 
         keep_rows<DIM>(r, (float *)stages, OWN_WARPS);
         __syncthreads();
         join_warps<DIM>(a, s, (const float *)stages, OWN_WARPS, rows, head * s.count + range);
-        __syncthreads(); /* the next task's stages */
+        __syncthreads(); /* before the next task's stages */
     }
 }
 

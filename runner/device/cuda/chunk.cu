@@ -1,14 +1,14 @@
-/* Attention of a chunk of each slot's prompt over the cache, which has the chunk itself: exact
- * blockwise attention (Dao et al. 2022) in f32. No sum crosses blocks: the same bits every time.
- * Queries in bf16 go to cached_mma.cu unless the cache is in f32. */
+/* Attention of a prompt's chunk over the cache, which includes the chunk: exact blockwise attention
+ * (Dao et al. 2022) in f32. No sum crosses blocks: results are deterministic. bf16 queries use
+ * cached_mma.cu unless the cache is f32. */
 #include "runner/device/cuda/cached.cuh"
 
-/* A block does TILE rows (token, query head of one kv head) and takes TILE positions at a time; a
- * thread does squares of SQUARE x SQUARE of the products. */
+/* A block processes TILE rows (token, query head of one kv head), TILE positions at a time; a
+ * thread computes SQUARE x SQUARE squares of the products. */
 enum { TILE = 64, SQUARE = 4, SCORE_STRIDE = TILE + SQUARE };
 
-/* TILE rows of keys or values into tile [TILE, DIM + SQUARE], zeros behind the end and the rows'
- * own, if MASKED before `begin` too. */
+/* Loads TILE rows of keys or values into tile [TILE, DIM + SQUARE]: zeros behind the end and, if
+ * MASKED, before `begin`. */
 template <int DIM, bool MASKED>
 __device__ static void load_positions(const cached &a, const void *x, const float *scales,
                                       int64_t b, int64_t kv_head, int64_t first, int64_t begin,
@@ -30,7 +30,7 @@ __device__ static void load_positions(const cached &a, const void *x, const floa
     }
 }
 
-/* Queries, times the scale, and what each may see, the first `hidden` of it not; rows behind the
+/* Loads scaled queries and each one's visible range, from `hidden` to the limit; rows behind the
  * last see nothing. */
 template <int DIM, bool MASKED>
 __device__ static void load_queries(const cached &a, const cache_mask &m, int64_t b,
@@ -60,7 +60,7 @@ __device__ static void load_queries(const cached &a, const cache_mask &m, int64_
     }
 }
 
-/* scores [TILE, TILE] = queries keys^T, nothing where a row may not see a place. */
+/* scores [TILE, TILE] = queries keys^T, LEAST where a place is not visible. */
 template <int DIM, bool MASKED>
 __device__ static void score_tile(const cache_mask &m, const float *queries, const float *keys,
                                   int64_t first, const int64_t *limits, const int64_t *hidden,
@@ -68,7 +68,7 @@ __device__ static void score_tile(const cache_mask &m, const float *queries, con
 {
     enum { SIDE = TILE / SQUARE, STRIDE = DIM + SQUARE };
     for (int i = (int)threadIdx.x; i < SIDE * SIDE; i += SW_THREADS) {
-        /* rows SIDE apart: neighbours read neighbouring keys */
+        /* rows SIDE apart, so that neighbouring threads read neighbouring keys */
         const int row = i / SIDE, column = i % SIDE;
         float sum[SQUARE][SQUARE] = {};
         for (int d = 0; d < DIM; d += SQUARE) {
@@ -100,7 +100,7 @@ __device__ static void score_tile(const cache_mask &m, const float *queries, con
     }
 }
 
-/* Scores become exp2(score - maximum); a warp does a row. */
+/* Scores become exp2(score - maximum); a warp per row. */
 __device__ static void soften(float *scores, float *maximum, float *sum, float *shrink)
 {
     const int lane = (int)threadIdx.x % SW_WARP;
@@ -124,7 +124,7 @@ __device__ static void soften(float *scores, float *maximum, float *sum, float *
     }
 }
 
-/* Squares of the results [TILE, DIM] that a thread keeps. */
+/* A thread's squares of the results [TILE, DIM]. */
 template <int DIM> struct kept {
     enum {
         SQUARES = (TILE / SQUARE) * (DIM / SQUARE),
@@ -165,7 +165,7 @@ __device__ static void add_values(const float *scores, const float *values, cons
     }
 }
 
-/* Shared memory: queries and one tile of keys, then values, each [TILE, DIM + SQUARE]; scores
+/* Shared memory: queries, and a tile of keys, then of values, each [TILE, DIM + SQUARE]; scores
  * [TILE, SCORE_STRIDE]. */
 template <int DIM, bool MASKED>
 __global__ static void __launch_bounds__(SW_THREADS, 1)
@@ -186,7 +186,8 @@ __global__ static void __launch_bounds__(SW_THREADS, 1)
             sum[i] = 0;
         }
         __syncthreads();
-        int64_t begin = MASKED ? INT64_MAX : 0, end = 0; /* what the block's rows see together */
+        int64_t begin = MASKED ? INT64_MAX : 0, end = 0; /* range that the block's rows see
+                                                          * together */
         for (int i = 0; i < TILE; i++) {
             end = limits[i] > end ? limits[i] : end;
             if (MASKED && hidden[i] < limits[i] && hidden[i] < begin)
@@ -195,7 +196,7 @@ __global__ static void __launch_bounds__(SW_THREADS, 1)
         if (MASKED && begin < end - a.part.positions)
             begin = end - a.part.positions;
         const int64_t slot = local_slot(a.part, a.slots + b * SW_SLOT_FIELDS);
-        /* tiles begin at multiples of their size, so that a row's bits are those of any block */
+        /* tiles begin at multiples of TILE, so that a row's bits do not depend on its block */
         for (int64_t first = MASKED ? begin / TILE * TILE : 0; first < end; first += TILE) {
             load_positions<DIM, MASKED>(a, a.k, a.k_scales, slot, kv_head, first, begin, end, tile);
             __syncthreads();
@@ -205,7 +206,7 @@ __global__ static void __launch_bounds__(SW_THREADS, 1)
             soften(scores, maximum, sum, shrink);
             __syncthreads();
             add_values<DIM>(scores, tile, shrink, k);
-            __syncthreads(); /* the tile is loaded again */
+            __syncthreads(); /* before the tile is overwritten */
         }
 #pragma unroll
         for (int e = 0; e < kept<DIM>::EACH; e++) {
@@ -228,7 +229,7 @@ __global__ static void __launch_bounds__(SW_THREADS, 1)
             if (token < a.sq)
                 put_stats(a.stats + ((b * a.sq + token) * a.heads + head) * 2, maximum[i], sum[i]);
         }
-        __syncthreads(); /* the next task's limits and sums */
+        __syncthreads(); /* before the next task overwrites limits and sums */
     }
 }
 
@@ -255,7 +256,7 @@ static cudaError_t launch_chunk(const cached &a, const cache_mask &m, cudaStream
     const size_t bytes = shared_bytes(DIM);
     const int64_t row_blocks = (a.sq * a.group + TILE - 1) / TILE;
     const int64_t tasks = row_blocks * a.kv_heads * a.batch;
-    /* more than 48 KiB of shared memory must be asked for */
+    /* more than 48 KiB of shared memory needs an attribute */
     const cudaError_t code = cudaFuncSetAttribute(
         (const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
     if (code != cudaSuccess || tasks == 0)

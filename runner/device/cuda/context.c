@@ -1,4 +1,4 @@
-/* What kernels of all kinds ask of the CUDA device: scratch, cuDNN, notes and errors. */
+/* Services of the CUDA device for all kernels: scratch, cuDNN, notes and errors. */
 #include "core/base/number.h"
 #include "runner/device/cuda/cuda.h"
 
@@ -66,7 +66,7 @@ void *sw_cuda_scratch(struct sw_cuda_device *device, size_t bytes, struct sw_err
                 rounded, (long long)device->base.vtable->free_bytes(&device->base));
         return NULL;
     }
-    if (s->data != NULL && device->recordings == 0) { /* nobody holds its address */
+    if (s->data != NULL && device->recordings == 0) { /* no recording holds its address */
         (void)cudaStreamSynchronize(device->stream);
         (void)cudaFree(s->data);
     } else if (s->data != NULL) {

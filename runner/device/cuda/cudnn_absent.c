@@ -1,4 +1,4 @@
-/* Attention without cuDNN: none. The device's own kernels do it. */
+/* Stub for builds without cuDNN: own kernels run attention. */
 #include "runner/device/cuda/cudnn_attention.h"
 
 struct sw_cudnn_attention *sw_cudnn_attention_create(cudaStream_t stream, const char *properties,

@@ -1,9 +1,9 @@
-/* The graphs that cuDNN recognizes as attention, written with its backend API, and their plans.
+/* Graphs that cuDNN recognizes as attention, in its backend API, and their plans.
  *
- * cuDNN matches a graph as a whole: these are the operations, in the order and with the types, that
- * its documentation (docs.nvidia.com/deeplearning/cudnn, "Graph API", fused flash attention) and
- * its open frontend describe for versions from 9.10 on. Single-operation attention
- * (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) has no causal mask before 9.21 and is not used. */
+ * cuDNN matches whole graphs: operations, order and types follow its documentation
+ * (docs.nvidia.com/deeplearning/cudnn, "Graph API", fused flash attention) and open frontend, from
+ * 9.10. The single attention operation (CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR) has no causal
+ * mask before 9.21 and is unused. */
 #include "runner/device/cuda/cudnn_attention.h"
 
 #include "core/base/number.h"
@@ -15,16 +15,17 @@
 #include <string.h>
 
 enum {
-    MAX_DESCRIPTORS = 160, /* of one plan; backward makes about 110 */
+    MAX_DESCRIPTORS = 160, /* per plan; backward makes about 110 */
     MAX_OPERATIONS = 32,
-    CHOICES = 8,            /* engine configurations tried, best first */
-    OLDEST_VERSION = 91002, /* backward was wrong in 9.10.0 and 9.10.1; older ones mask otherwise */
-    ANY_KEYS_VERSION = 91501, /* backward before: n_k a multiple of 128, or padded */
+    CHOICES = 8,              /* engine configurations tried, best first */
+    OLDEST_VERSION = 91002,   /* backward was wrong in 9.10.0 and 9.10.1; older versions mask
+                               * differently */
+    ANY_KEYS_VERSION = 91501, /* earlier backward needs n_k a multiple of 128, or padded */
     MAX_DIM = 256,
     BUFFER_ALIGNMENT = 256 /* bytes, inside the workspace */
 };
 
-/* Tensors with memory, then scalars, have these ids; virtual ones count from FIRST_VIRTUAL. */
+/* Ids of tensors with memory, then of scalars; virtual tensors count from FIRST_VIRTUAL. */
 enum {
     ID_Q = 1,
     ID_K,
@@ -46,34 +47,34 @@ enum {
 
 typedef cudnnBackendDescriptor_t descriptor;
 
-/* A dimension's sizes and strides in elements: [batch, heads, rows, columns]. */
+/* Sizes and strides of dimensions in elements: [batch, heads, rows, columns]. */
 struct layout {
     int64_t size[4], stride[4];
 };
 
 struct plan {
     struct sw_cudnn_shape shape;
-    descriptor all[MAX_DESCRIPTORS]; /* kept while the plan is */
+    descriptor all[MAX_DESCRIPTORS]; /* live as long as the plan */
     int32_t count;
-    descriptor execution; /* one of them; NULL: cuDNN has no kernel */
+    descriptor execution; /* one of `all`; NULL: cuDNN has no kernel */
     int64_t workspace_bytes, dq_sum_bytes, delta_bytes;
-    float scale, hidden, one; /* scalars' values are read on the host when a run is queued */
+    float scale, hidden, one; /* scalars, read on the host when a run is queued */
 };
 
 struct sw_cudnn_attention {
-    cudnnHandle_t handle;  /* NULL: for a GPU that is not here */
-    descriptor properties; /* of that GPU */
+    cudnnHandle_t handle;  /* NULL: for a GPU that is absent */
+    descriptor properties; /* properties of the absent GPU */
     struct plan **plans;
     int32_t count, capacity;
 };
 
-/* What a graph is made with. Stops at the first error: later calls do nothing. */
+/* Builder of a graph. Stops at the first error: later calls do nothing. */
 struct builder {
     struct plan *plan;
     descriptor operations[MAX_OPERATIONS];
     int32_t count;
     int64_t next_virtual;
-    const char *failed; /* what was being made */
+    const char *failed; /* descriptor that failed */
     cudnnStatus_t status;
 };
 
@@ -167,7 +168,7 @@ static struct layout packed(int64_t batch, int64_t heads, int64_t rows, int64_t 
                            {heads * rows * columns, rows * columns, columns, 1}};
 }
 
-/* A row holds all heads beside each other; a sequence has `stride_rows` rows in memory. */
+/* Heads are adjacent within a row; a sequence has `stride_rows` rows in memory. */
 static struct layout interleaved(int64_t batch, int64_t heads, int64_t rows, int64_t dim,
                                  int64_t stride_rows)
 {
@@ -175,7 +176,7 @@ static struct layout interleaved(int64_t batch, int64_t heads, int64_t rows, int
                            {stride_rows * heads * dim, dim, heads * dim, 1}};
 }
 
-/* The same memory, rows and columns exchanged. */
+/* The same memory with rows and columns exchanged. */
 static struct layout transposed(struct layout l)
 {
     return (struct layout){{l.size[0], l.size[1], l.size[3], l.size[2]},
@@ -195,7 +196,7 @@ static void add_operation(struct builder *b, descriptor operation, const char *w
         b->operations[b->count++] = operation;
 }
 
-/* c = a x; heads of a and x may be fewer on one side (grouped queries). */
+/* c = a x; a or x may have fewer heads (grouped queries). */
 static void matmul(struct builder *b, descriptor a, descriptor x, descriptor c, const char *what)
 {
     const cudnnDataType_t precision = CUDNN_DATA_FLOAT;
@@ -210,7 +211,7 @@ static void matmul(struct builder *b, descriptor a, descriptor x, descriptor c, 
     add_operation(b, op, what);
 }
 
-/* y = mode(x, operand, choice), the last two NULL where the mode has none; axis of GEN_INDEX. */
+/* y = mode(x, operand, choice), the last two NULL if the mode lacks them; axis: of GEN_INDEX. */
 static void pointwise(struct builder *b, cudnnPointwiseMode_t mode, cudnnDataType_t compute,
                       int64_t axis, descriptor x, descriptor operand, descriptor choice,
                       descriptor y, const char *what)
@@ -235,7 +236,7 @@ static void pointwise(struct builder *b, cudnnPointwiseMode_t mode, cudnnDataTyp
     add_operation(b, op, what);
 }
 
-/* A fresh virtual f32 tensor y = mode(x, operand). */
+/* Creates a virtual f32 tensor y = mode(x, operand). */
 static descriptor compute(struct builder *b, cudnnPointwiseMode_t mode, descriptor x,
                           descriptor operand, struct layout layout, const char *what)
 {
@@ -244,7 +245,7 @@ static descriptor compute(struct builder *b, cudnnPointwiseMode_t mode, descript
     return y;
 }
 
-/* Over the dimensions where y has size 1 or fewer heads. */
+/* Reduces dimensions in which y has size 1 or fewer heads. */
 static void reduce(struct builder *b, cudnnReduceTensorOp_t how, descriptor x, descriptor y,
                    const char *what)
 {
@@ -260,7 +261,7 @@ static void reduce(struct builder *b, cudnnReduceTensorOp_t how, descriptor x, d
     add_operation(b, op, what);
 }
 
-/* y shows x's elements in another shape. */
+/* y: x's elements in another shape. */
 static void reshape(struct builder *b, descriptor x, descriptor y, const char *what)
 {
     descriptor op = make(b, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, what);
@@ -269,7 +270,7 @@ static void reshape(struct builder *b, descriptor x, descriptor y, const char *w
     add_operation(b, op, what);
 }
 
-/* Scores of keys behind a query become -infinity. */
+/* Scores of keys after the query become -infinity. */
 static descriptor hide_later_keys(struct builder *b, descriptor scores, struct layout layout)
 {
     descriptor query = in_passing(b, CUDNN_DATA_INT32, layout);
@@ -326,7 +327,7 @@ static void build_forward(struct builder *b, const struct sw_cudnn_shape *s)
 
 /* ---- Backward ---- */
 
-/* to = pT x, summed over the query heads of a kv head. */
+/* to = pT x, summed over a kv head's query heads. */
 static void transposed_product(struct builder *b, const struct sw_cudnn_shape *s, descriptor p,
                                descriptor x, descriptor to, const char *what)
 {
@@ -399,7 +400,7 @@ static void build_backward(struct builder *b, const struct sw_cudnn_shape *s)
 
 /* ---- Plans ---- */
 
-/* The first configuration of a heuristic that becomes a plan. */
+/* Takes the heuristic's first configuration that becomes a plan. */
 static void choose(struct builder *b, const struct sw_cudnn_attention *attention, descriptor graph,
                    cudnnBackendHeurMode_t mode)
 {
@@ -505,7 +506,7 @@ static struct plan *plan_add(struct sw_cudnn_attention *attention,
     return plan;
 }
 
-/* What is known to fail, or worse, to be wrong; NULL: try it. */
+/* Reason to refuse a shape known to fail or to be wrong; NULL: try it. */
 static const char *refuse(const struct sw_cudnn_shape *s)
 {
     if (s->dim % 8 != 0)

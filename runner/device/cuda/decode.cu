@@ -1,11 +1,10 @@
-/* Attention of one token of each slot over the cache: ranges of its positions by blocks of their
- * own, each byte read once for all query heads that share it (up to eight), then merged in order
- * (flash-decoding; Dao et al. 2023). No atomics: the same bits every time. In f32; queries in bf16
- * go to cached_mma.cu unless the cache is in f32. */
+/* Attention of one token per slot over the cache: blocks process ranges of positions, reading each
+ * byte once for up to eight query heads that share it; the ranges are then merged in order
+ * (flash-decoding; Dao et al. 2023). No atomics: deterministic. f32; bf16 queries use cached_mma.cu
+ * unless the cache is f32. */
 #include "runner/device/cuda/cached.cuh"
 
-/* Eight elements as they lie in memory, of i8 without their scale; read in pieces of up to 16 bytes
- * where they are aligned. */
+/* Eight elements as stored, i8 unscaled; read in pieces of up to 16 bytes if aligned. */
 template <int DTYPE, bool ALIGNED> struct vector;
 
 template <> struct vector<SW_BF16_T, true> {
@@ -83,15 +82,15 @@ template <int DTYPE> struct vector<DTYPE, false> {
     }
 };
 
-/* ROWS of the query heads that share a kv head are a block's. `lanes` neighbours (a power of two,
- * at most a warp) hold a row, a vector each; with them every thread has its part of all queries and
- * of all results in registers. */
+/* A block takes ROWS of the query heads that share a kv head. `lanes` neighbouring lanes (a power
+ * of two, at most a warp) hold a row, a vector each; so each thread's parts of all queries and
+ * results stay in registers. */
 template <int ROWS> struct running {
     float out[ROWS][SW_VECTOR], maximum[ROWS], sum[ROWS];
 };
 
-/* Scores of KEYS keys from j on, `step` apart, become the weights of their values, v_scale times
- * their exponentials, of those behind `end` zeros; what was there shrinks where one is larger. */
+/* Scores of KEYS keys from j, `step` apart, become the weights of their values: exponentials times
+ * v_scale, 0 behind `end`. Rescales earlier results if the maximum grows. */
 template <int ROWS, int KEYS, bool MASKED>
 __device__ static inline void weigh_keys(const cache_mask &m, float (*score)[ROWS],
                                          const float *k_scale, const float *v_scale, int64_t j,
@@ -121,9 +120,9 @@ __device__ static inline void weigh_keys(const cache_mask &m, float (*score)[ROW
     }
 }
 
-/* KEYS keys from j on, `step` apart, that end before `end` (the others count for nothing).
- * first_head: of the slot's first place; the scales of i8 are taken to the scores and to their
- * exponentials, once for a key instead of once for an element. */
+/* Attends to KEYS keys from j, `step` apart, those behind `end` adding nothing. first_head: head
+ * index of the slot's first place. i8 scales are applied to scores and exponentials, once per key
+ * instead of per element. */
 template <int ROWS, int KEYS, int DTYPE, bool ALIGNED, bool MASKED>
 __device__ static inline void attend_keys(const cached &a, const cache_mask &m, int64_t from,
                                           int64_t place, const float (*q)[SW_VECTOR],
@@ -172,7 +171,7 @@ __device__ static inline void attend_keys(const cached &a, const cache_mask &m, 
     }
 }
 
-/* The keys of a warp's other lanes, in an order that is the same for all of them. */
+/* Adds the results of a warp's lanes, in the same order for all lanes. */
 template <int ROWS> __device__ static inline void join_lanes(running<ROWS> &r, int lanes)
 {
     for (int other = lanes; other < SW_WARP; other *= 2)
@@ -190,7 +189,7 @@ template <int ROWS> __device__ static inline void join_lanes(running<ROWS> &r, i
         }
 }
 
-/* Queries from row `first` on, zeros behind `rows` of them; nothing is added to the results yet. */
+/* Loads queries from row `first`, zeros behind `rows`, and clears the results. */
 template <int ROWS>
 __device__ static inline void begin_rows(const cached &a, int64_t first, int rows, int d, int n,
                                          float (*q)[SW_VECTOR], running<ROWS> &r)
@@ -209,7 +208,7 @@ __device__ static inline void begin_rows(const cached &a, int64_t first, int row
     }
 }
 
-/* What the warps found of each row, as their sum: row i is s's from `first` on, s.count apart. */
+/* Adds the warps' results of each row; row i goes to s at `first` + i * s.count. */
 template <int ROWS>
 __device__ static inline void
 write_rows(const cached &a, const ranges &s, const running<ROWS> &r, int64_t first, int rows, int d,
@@ -218,7 +217,7 @@ write_rows(const cached &a, const ranges &s, const running<ROWS> &r, int64_t fir
     const int warp = (int)threadIdx.x / SW_WARP;
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
-        if (i >= rows) /* the same in all threads */
+        if (i >= rows) /* uniform in the block */
             break;
         if ((int)threadIdx.x % SW_WARP < s.lanes) {
 #pragma unroll
@@ -249,12 +248,11 @@ write_rows(const cached &a, const ranges &s, const running<ROWS> &r, int64_t fir
                 s.stats[row * 2 + 1] = sum;
             }
         }
-        __syncthreads(); /* the next row's */
+        __syncthreads(); /* before the next row */
     }
 }
 
-/* Two blocks on a multiprocessor where their registers allow it: one loads while the other counts.
- */
+/* Two blocks per multiprocessor if registers allow: one loads while the other computes. */
 template <int ROWS, int KEYS, int DTYPE, bool ALIGNED, bool MASKED>
 __global__ static void __launch_bounds__(SW_THREADS, ROWS <= 4 ? 2 : 1)
     decode_kernel(cached a, ranges s, cache_mask m)
@@ -264,7 +262,7 @@ __global__ static void __launch_bounds__(SW_THREADS, ROWS <= 4 ? 2 : 1)
     const int step = SW_THREADS / s.lanes;
     const int d = lane * SW_VECTOR, n = d < a.dim ? sw_left(d, a.dim) : 0;
     for (int64_t task = blockIdx.x; task < s.tasks; task += gridDim.x) {
-        /* first what all slots have, then what few do: blocks that rest come last */
+        /* ranges that all slots have come first, so that blocks without work come last */
         const int64_t heads_done = task / s.row_blocks;
         const int64_t kv_head = heads_done % a.kv_heads, b = heads_done / a.kv_heads % a.batch;
         const int64_t range = heads_done / a.kv_heads / a.batch;
@@ -275,13 +273,13 @@ __global__ static void __launch_bounds__(SW_THREADS, ROWS <= 4 ? 2 : 1)
         const int64_t first = hidden + range * s.positions;
         const int64_t end = first + s.positions < visible ? first + s.positions : visible;
         if (range > 0 && first >= visible)
-            continue; /* the merge knows */
+            continue; /* the merge skips them too */
         const int64_t head = kv_head * a.group + in_group;
         const int rows = a.group - in_group < ROWS ? a.group - in_group : ROWS;
         float q[ROWS][SW_VECTOR];
         running<ROWS> r;
         begin_rows<ROWS>(a, b * a.heads + head, rows, d, n, q, r);
-        /* lanes behind the end of a row read its beginning and multiply with zeros */
+        /* lanes behind the end of a row read its beginning and multiply by zeros */
         const int64_t first_head =
             local_slot(a.part, slot) * a.part.positions * a.kv_heads + kv_head;
         const int64_t place = MASKED ? first % a.part.positions : first;
@@ -295,7 +293,7 @@ __global__ static void __launch_bounds__(SW_THREADS, ROWS <= 4 ? 2 : 1)
     }
 }
 
-/* A block does a row: one query head of a slot. Threads share the ranges out by `slices`. */
+/* A block per row: one query head of a slot. `slices` of threads share the ranges. */
 template <bool MASKED>
 __global__ static void merge_ranges_kernel(cached a, ranges s, cache_mask m, int columns)
 {
@@ -305,7 +303,7 @@ __global__ static void merge_ranges_kernel(cached a, ranges s, cache_mask m, int
     const int64_t visible = visible_to<MASKED>(a.part, m, slot);
     const int64_t hidden = hidden_positions<MASKED>(a.part, m, slot[SW_SLOT_FIRST], visible);
     int64_t count = (visible - hidden + s.positions - 1) / s.positions;
-    count = count < 1 ? 1 : count; /* the first is always there */
+    count = count < 1 ? 1 : count; /* the first always exists */
     const float *stats = s.stats + row * s.count * 2, *out = s.out + row * s.count * a.dim;
     const int slices = SW_THREADS / columns, slice = (int)threadIdx.x / columns;
     float most = LEAST, sum = 0;
@@ -342,8 +340,8 @@ static bool is_aligned(const cached &a)
 
 typedef void (*decoder)(cached, ranges, cache_mask);
 
-/* *rows: query heads of a block. Registers allow two keys of a thread at once for four heads and
- * eight, four for fewer. Masked ones are few: caches in f32 are rare. */
+/* *rows: query heads per block. Registers hold two keys per thread at four or eight heads, else
+ * four. Few masked variants, since f32 caches are rare. */
 template <int DTYPE> static decoder decoder_of(const cached &a, bool masked, int *rows)
 {
     if (masked) {

@@ -1,5 +1,5 @@
-/* The CUDA device: memory, the stream, what changes from step to step, recordings, and which
- * function runs each kind of op. */
+/* The CUDA device: memory, the stream, per-step values, recordings, and the table from op kinds to
+ * functions. */
 #include "core/base/number.h"
 #include "core/base/quantize.h"
 #include "runner/device/cuda/serving.h"
@@ -25,7 +25,7 @@ static void *cuda_allocate(struct sw_device *device, size_t bytes)
 {
     void *memory = NULL;
     if (cudaMalloc(&memory, bytes > 0 ? bytes : SW_ARENA_ALIGNMENT) != cudaSuccess) {
-        (void)cudaGetLastError(); /* not sticky: the caller says what is missing */
+        (void)cudaGetLastError(); /* not sticky: the caller reports the shortage */
         return NULL;
     }
     if (cudaMemsetAsync(memory, 0, bytes, cuda_of(device)->stream) != cudaSuccess) {
@@ -67,14 +67,14 @@ static int cuda_facts(struct sw_device *device, struct sw_device_facts *out, str
     return 0;
 }
 
-/* What a stage holds of the bytes from `at` on. */
+/* Bytes of the stage that holds the bytes from `at`. */
 static size_t stage_bytes(size_t bytes, size_t at)
 {
     return bytes - at < SW_CUDA_STAGE_BYTES ? bytes - at : SW_CUDA_STAGE_BYTES;
 }
 
-/* Through pinned buffers in turns, in the order of the stream: the host goes on as soon as the
- * bytes left its memory. */
+/* Copies through pinned buffers in rotation, in stream order: the host continues once the bytes
+ * left its memory. */
 static int cuda_copy_in(struct sw_device *device, void *to, const void *host, size_t bytes)
 {
     struct sw_cuda_device *d = cuda_of(device);
@@ -94,7 +94,7 @@ static int cuda_copy_in(struct sw_device *device, void *to, const void *host, si
     return 0;
 }
 
-/* The host empties one stage while the others fill. */
+/* The host empties one stage while others fill. */
 static int cuda_copy_out(struct sw_device *device, void *host, const void *from, size_t bytes)
 {
     struct sw_cuda_device *d = cuda_of(device);
@@ -124,7 +124,7 @@ static int cuda_copy_out(struct sw_device *device, void *host, const void *from,
     return 0;
 }
 
-/* What lies in one piece goes as such: a pitch of the runtime's is below 2 GiB. */
+/* Contiguous rows are copied as one piece: the runtime's pitch is limited to 2 GiB. */
 static int cuda_copy_box(struct sw_device *device, void *to, size_t to_stride_bytes,
                          const void *from, size_t from_stride_bytes, size_t width_bytes,
                          size_t rows)
@@ -155,7 +155,7 @@ static int cuda_set_step(struct sw_device *device, const struct sw_step *step, s
     const int32_t slot = d->step_next;
     if (d->first_step == 0)
         d->first_step = step->step;
-    if (d->first_step != step->step && !d->scratch_noted) { /* every shape was met */
+    if (d->first_step != step->step && !d->scratch_noted) { /* all shapes are known */
         d->scratch_noted = true;
         sw_cuda_note(d,
                      "library workspace beside the arena, from reserved_memory: %zu MiB, and %d "
@@ -212,7 +212,7 @@ static int cuda_record_end(struct sw_device *device, struct sw_recording **out,
     cudaGraph_t graph = NULL;
     d->recording = false;
     cudaError_t code = cudaStreamEndCapture(d->stream, &graph);
-    if (out == NULL || code != cudaSuccess) { /* given up, or broken */
+    if (out == NULL || code != cudaSuccess) { /* discarded, or failed */
         if (graph != NULL)
             (void)cudaGraphDestroy(graph);
         return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "cannot end a CUDA graph");
@@ -240,8 +240,8 @@ static int cuda_replay(struct sw_device *device, struct sw_recording *recording,
     return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "cannot start a CUDA graph");
 }
 
-/* One that still runs is freed by CUDA when it is done. Not waited for: it may stand still for
- * another rank, whom NCCL gives up, but not before all recordings of its calls are gone. */
+/* CUDA frees a running recording when it ends. Does not wait: it may hang on another rank until
+ * NCCL aborts, which needs all recordings of its calls freed. */
 static void cuda_recording_free(struct sw_device *device, struct sw_recording *recording)
 {
     if (recording == NULL)
@@ -271,8 +271,8 @@ static int make_marks(struct sw_cuda_device *d, int32_t count, struct sw_error *
     return 0;
 }
 
-/* External: a node of the graph that a replay passes. A plain record would only tell other streams
- * of the capture what to wait for. */
+/* External: a graph node that each replay executes. A plain record would only order streams within
+ * the capture. */
 static int cuda_mark(struct sw_device *device, int32_t index, struct sw_error *err)
 {
     struct sw_cuda_device *d = cuda_of(device);
@@ -296,7 +296,7 @@ static double cuda_mark_seconds(struct sw_device *device, int32_t from, int32_t 
 
 /* ---- Ops ---- */
 
-/* The dtypes of an op: f32 and bf16, integers where an index stands. */
+/* Checks an op's dtypes: f32 and bf16, integers for indices. */
 static int check_dtypes(const struct sw_call *call, struct sw_error *err)
 {
     const struct sw_op *op = call->op;
@@ -305,7 +305,7 @@ static int check_dtypes(const struct sw_call *call, struct sw_error *err)
         const bool coded =
             (sw_has_scales(t->dtype) && i == 0 &&
              (op->kind == SW_OP_WIDEN || op->kind == SW_OP_WIDEN_T)) ||
-            (t->dtype == SW_I8 && i == 1 && op->kind == SW_OP_EMBEDDING); /* a table */
+            (t->dtype == SW_I8 && i == 1 && op->kind == SW_OP_EMBEDDING); /* an embedding table */
         if (t->dtype != SW_F32 && t->dtype != SW_BF16_T && t->dtype != SW_I32 &&
             t->dtype != SW_CODES && !coded)
             return sw_fail(err, SW_UNMET, "the cuda device computes in f32 and bf16, %s got %s",
@@ -377,7 +377,7 @@ int sw_cuda_run_slice(struct sw_device *device, const struct sw_call *call, stru
     return launched(call, sw_cuda_slice(&call->in[0], &call->out[0], cuda_of(device)->stream), err);
 }
 
-/* With scratch for a number of each row. */
+/* Runs with a scratch number per row. */
 static int run_norm_grad(struct sw_device *device, const struct sw_call *call, int64_t width,
                          cudaError_t (*launch)(const struct sw_call *, float *, cudaStream_t),
                          struct sw_error *err)
@@ -519,7 +519,7 @@ static const struct sw_device_vtable cuda_vtable = {
         },
 };
 
-/* Everything that queues; 0 or the first error. */
+/* Creates all queues; 0 or the first error. */
 static cudaError_t create_queues(struct sw_cuda_device *d)
 {
     cudaError_t code = cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking);

@@ -1,4 +1,4 @@
-/* Kernels that treat every element alike: sums, casts, SwiGLU, slices, heads, rope, embedding. */
+/* Elementwise and copying kernels: sums, casts, SwiGLU, slices, heads, rope, embedding. */
 #include "runner/device/cuda/kernel.cuh"
 #include "runner/device/cuda/serving.h"
 
@@ -11,7 +11,7 @@ static int64_t vectors(int64_t elems)
 
 /* ---- Sums and casts ---- */
 
-/* y = a + b. In place y is a: the two may not be `restrict`. */
+/* y = a + b. y may be a, hence no `restrict`. */
 __global__ static void add_kernel(view a, view b, view y, int64_t elems)
 {
     SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
@@ -112,7 +112,7 @@ static cudaError_t scale_launch(const struct sw_call *call, cudaStream_t stream)
 }
 SW_CUDA_RUN(scale)
 
-/* In place as well. */
+/* y may be x. */
 __global__ static void softcap_kernel(view x, view y, int64_t elems, float cap)
 {
     SW_GRID_STRIDE(i, (elems + SW_VECTOR - 1) / SW_VECTOR)
@@ -146,7 +146,7 @@ extern "C" cudaError_t sw_cuda_softcap(float *x, int64_t elems, float cap, cudaS
 
 /* ---- SwiGLU ---- */
 
-/* What the gate gives, and its slope: as the CPU's gate_vec, with an exponential that is finite. */
+/* The gate and its slope, as the CPU's gate_vec, with an exponential that stays finite. */
 __device__ static inline float gate_value(float x, bool gelu, float *slope)
 {
     const float square = x * x;
@@ -221,9 +221,9 @@ SW_CUDA_RUN(swiglu_grad)
 
 /* ---- Slice ---- */
 
-/* Units of `unit` bytes: the largest of 16, 8, 4, 2 that divides every offset, size and address. */
+/* Units of `unit` bytes: the largest of 16, 8, 4, 2 dividing every offset, size and address. */
 struct slice {
-    int64_t to[4], from[4], offset[4]; /* the last dimension in units */
+    int64_t to[4], from[4], offset[4]; /* last dimension in units */
 };
 
 template <typename UNIT>
@@ -304,10 +304,10 @@ __global__ static void embedding_kernel(const int32_t *tokens, view table, const
     }
 }
 
-/* The gradient sorts the tokens by their row, in their order, so that a row reads its own alone and
- * the sum is the same every time. */
+/* Sorts the tokens by row, keeping their order, so that a row's block reads only its tokens and
+ * sums deterministically. */
 
-/* counts[row]: how many tokens are in it. */
+/* counts[row]: tokens of the row. */
 __global__ static void count_tokens_kernel(const int32_t *tokens, int32_t *counts, int64_t start,
                                            int64_t rows, int64_t count)
 {
@@ -319,7 +319,7 @@ __global__ static void count_tokens_kernel(const int32_t *tokens, int32_t *count
     }
 }
 
-/* One block. next[row]: how many tokens are in the rows before. */
+/* One block. next[row]: tokens of all earlier rows. */
 __global__ static void start_rows_kernel(const int32_t *counts, int32_t *next, int64_t rows)
 {
     __shared__ int32_t sums[SW_THREADS];
@@ -340,8 +340,8 @@ __global__ static void start_rows_kernel(const int32_t *counts, int32_t *next, i
     }
 }
 
-/* One block, which goes through the tokens in their order: order[next[row]++] = t. A thread counts
- * the equal ones before it in its block of tokens; the last of them moves `next` on. */
+/* One block sorts the tokens in order: order[next[row]++] = t. A thread counts equal tokens before
+ * it in its block of tokens; the last of them advances `next`. */
 __global__ static void sort_tokens_kernel(const int32_t *tokens, int32_t *next, int32_t *order,
                                           int64_t start, int64_t rows, int64_t count)
 {
@@ -361,15 +361,15 @@ __global__ static void sort_tokens_kernel(const int32_t *tokens, int32_t *next, 
         }
         if (row >= 0)
             order[next[row] + rank] = (int32_t)t;
-        __syncthreads(); /* `next` was read */
+        __syncthreads(); /* all have read `next` */
         if (row >= 0 && later == 0)
             next[row] += rank + 1;
         __syncthreads();
     }
 }
 
-/* One block per row of the table and slab of columns. next[row]: behind its last token. kept: what
- * the table is multiplied with before its row's sum is added; NULL or 0: it is written over. */
+/* One block per row of the table and slab of columns. next[row]: end of its tokens. kept: factor of
+ * the table before the row's sum is added; NULL or 0: overwrites. */
 __global__ static void embedding_grad_kernel(const int32_t *counts, const int32_t *next,
                                              const int32_t *order, view dy, view table,
                                              int64_t width, int64_t stride, const float *kept)
@@ -461,18 +461,16 @@ extern "C" cudaError_t sw_cuda_zero_padding(const struct sw_tensor *matrix, cuda
 
 #define TWO_PI 6.283185307179586476925286766559
 
-/* Turns of each pair from one position to the next travel with the launch: 2 KiB of its 4 KiB of
- * arguments. */
+/* Turns of each pair per position, passed as a launch argument: 2 KiB of the 4 KiB limit. */
 struct frequencies {
     double turns[SW_CUDA_MAX_HEAD_DIM / 2];
 };
 
-/* One block per position: its sines and cosines once, for all sequences and heads. Turns are
- * counted in double, and only what is left of the last one becomes an angle in fp32: an angle of
- * thousands of turns has no digits left for it. */
-/* A block does a position: of all sequences, or of one, or, `slot_fields` > 0, of one slot, whose
- * first position stands before the fields of the next slot and whose tokens here begin with
- * `start`. */
+/* One block per position computes sines and cosines once for all sequences and heads. Turns are in
+ * double, and only the fraction of the last turn becomes an fp32 angle: thousands of turns would
+ * leave no digits. */
+/* A block per position: of all sequences, of one, or, with `slot_fields` > 0, of one slot, whose
+ * first position precedes the next slot's fields and whose tokens here begin with `start`. */
 __global__ static void rope_kernel(view x, view y, const int32_t *positions, int64_t slot_fields,
                                    int64_t start, const struct frequencies frequency, int64_t batch,
                                    int64_t seq, int64_t width, int dim, int rotated, float factor,
@@ -507,7 +505,7 @@ __global__ static void rope_kernel(view x, view y, const int32_t *positions, int
         sw_store8(y.data, y.dtype, at, n, first);
         sw_store8(y.data, y.dtype, at + half, n, second);
     }
-    /* the elements of a head that do not rotate */
+    /* elements of a head that are not rotated */
     const int kept = dim - rotated, kept_groups = (kept + SW_VECTOR - 1) / SW_VECTOR;
     const int64_t kept_items = batch * heads * kept_groups;
     for (int64_t i = threadIdx.x; i < kept_items; i += SW_THREADS) {
@@ -545,7 +543,7 @@ static cudaError_t rope_launch(const struct sw_call *call, cudaStream_t stream)
 }
 SW_CUDA_RUN(rope)
 
-/* What both directions of replicate_heads know: global numbers of the first heads here. */
+/* Operands of both directions of replicate_heads: the first heads' global numbers. */
 struct replication {
     int64_t rows, sources, heads, sources_first, heads_first;
     int dim, copies;
@@ -608,7 +606,7 @@ static cudaError_t replicate_heads_launch(const struct sw_call *call, cudaStream
     const struct replication r = describe_replication(call, x, y);
     if (r.heads > 0 && (r.heads_first / r.copies < r.sources_first ||
                         (r.heads_first + r.heads - 1) / r.copies >= r.sources_first + r.sources))
-        return cudaErrorInvalidValue; /* this rank lacks the source heads */
+        return cudaErrorInvalidValue; /* the source heads are on another rank */
     SW_LAUNCH(replicate_kernel, sw_grid(vectors(y->elems)), SW_THREADS, 0, stream, view_of(x),
               view_of(y), r);
     return cudaGetLastError();

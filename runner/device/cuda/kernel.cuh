@@ -1,10 +1,10 @@
-/* What the kernels share: 16-byte accesses of f32 and bf16 memory, sums over a block.
+/* Shared by kernels: 16-byte accesses of f32 and bf16 memory, sums over a block.
  *
- * Kernels compute in f32. An operand's dtype is an argument: the branch is the same for a whole
- * launch and costs nothing beside the memory access. Vectors are 8 elements; an access that is not
- * aligned, or that the end cuts short, goes element by element.
+ * Kernels compute in f32. An operand's dtype is an argument: its branch is uniform in a launch and
+ * hides behind the memory access. Vectors have 8 elements; unaligned or partial ones are accessed
+ * element by element.
  *
- * Compiled by nvcc, or for the host by tests/support/cuda_emulator.h, which runs the same text. */
+ * Compiled by nvcc, or for the host by tests/support/cuda_emulator.h. */
 #ifndef SW_CUDA_KERNEL_CUH
 #define SW_CUDA_KERNEL_CUH
 
@@ -18,7 +18,7 @@
     type *name = reinterpret_cast<type *>(name##_raw)
 #endif
 
-/* An operand as kernels take it. */
+/* An operand of a kernel. */
 struct view {
     void *data;
     int dtype; /* enum sw_dtype */
@@ -32,7 +32,7 @@ static inline view view_of(const struct sw_tensor *t)
     return v;
 }
 
-/* What runs the op `name` by NAME_launch(call, stream) alone. */
+/* Defines the runner of op `name` as NAME_launch(call, stream). */
 #define SW_CUDA_RUN(name)                                                                          \
     extern "C" int sw_cuda_run_##name(struct sw_device *device, const struct sw_call *call,        \
                                       struct sw_error *err)                                        \
@@ -40,7 +40,7 @@ static inline view view_of(const struct sw_tensor *t)
         return sw_cuda_run_launch(device, call, name##_launch, err);                               \
     }
 
-#ifndef SW_KERNEL_THREADS /* the emulator is faster with fewer */
+#ifndef SW_KERNEL_THREADS /* fewer make the emulator faster */
 #define SW_KERNEL_THREADS 256
 #endif
 enum { SW_VECTOR = 8, SW_THREADS = SW_KERNEL_THREADS, SW_WARP = 32, SW_GRID_MAX = 4096 };
@@ -67,7 +67,7 @@ __device__ static inline float sw_widen(uint32_t half)
     return b.value;
 }
 
-/* An integer of 8 bits, the lowest of x: 2^23 + 128 + q has it in its last bits. */
+/* Widens an int8, the lowest byte of x: 2^23 + 128 + q has q in its last bits. */
 __device__ static inline float sw_widen_int8(uint32_t x)
 {
     sw_bits b;
@@ -75,9 +75,9 @@ __device__ static inline float sw_widen_int8(uint32_t x)
     return b.value - 8388736.0f;
 }
 
-/* A number in e4m3, the lowest byte of x: its exponent, where an fp32's is, is 127 - 7 too small,
- * also where it is subnormal, so that GPUs with an instruction for it do as those without, in about
- * as many instructions. 0x7f and 0xff, which core/base/quantize.h never makes, become +-480. */
+/* Widens an e4m3, the lowest byte of x. Its bits moved to fp32's exponent are 127 - 7 too small,
+ * subnormal or not; so GPUs with and without an instruction for it agree, at about equal cost. 0x7f
+ * and 0xff, which core/base/quantize.h never makes, become +-480. */
 __device__ static inline float sw_widen_e4m3(uint32_t x)
 {
     sw_bits b;
@@ -85,8 +85,8 @@ __device__ static inline float sw_widen_e4m3(uint32_t x)
     return b.value * 0x1p120f;
 }
 
-/* Two at once, the first in the lower half: to nearest, ties to even; NaN stays NaN. One
- * instruction of the hardware (F2FP), seven of integers an element without. */
+/* Rounds two numbers to bf16, the first in the lower half: nearest, ties to even; NaN stays. One
+ * hardware instruction (F2FP), or seven integer ones per element. */
 #ifdef __CUDA_ARCH__
 __device__ static inline uint32_t sw_narrow2(float first, float second)
 {
@@ -110,8 +110,7 @@ __device__ static inline uint32_t sw_narrow2(float first, float second)
 }
 #endif
 
-/* Two numbers in e4m3, the second and the fourth byte of x, as bf16: sw_widen_e4m3 of both at once.
- */
+/* Widens two e4m3, the second and fourth byte of x, to bf16: sw_widen_e4m3 of both. */
 __device__ static inline uint32_t sw_widen2_e4m3(uint32_t x)
 {
     const uint32_t small = (x & 0x80008000u) | (x >> 4 & 0x07f007f0u);
@@ -144,7 +143,7 @@ __device__ static inline void sw_store(void *data, int dtype, int64_t i, float v
         ((uint16_t *)data)[i] = (uint16_t)sw_narrow(value);
 }
 
-/* out[8] = elements [i, i + n), zeros behind them; n <= 8. */
+/* out[8] = elements [i, i + n), zero padded; n <= 8. */
 __device__ static inline void sw_load8(const void *data, int dtype, int64_t i, int n, float *out)
 {
     if (dtype == SW_F32) {
@@ -201,13 +200,13 @@ __device__ static inline void sw_store8(void *data, int dtype, int64_t i, int n,
             p[j] = (uint16_t)sw_narrow(in[j]);
 }
 
-/* Elements of the vector that begins at `first`. */
+/* Number of elements in the vector that begins at `first`. */
 __device__ static inline int sw_left(int64_t first, int64_t end)
 {
     return end - first < SW_VECTOR ? (int)(end - first) : (int)SW_VECTOR;
 }
 
-/* Over all threads of a block of SW_THREADS, in a fixed order; every thread gets the result. */
+/* Sums over a block of SW_THREADS in a fixed order; every thread gets the result. */
 __device__ static inline float sw_block_sum(float value)
 {
     __shared__ float parts[SW_THREADS / SW_WARP];
@@ -219,7 +218,7 @@ __device__ static inline float sw_block_sum(float value)
     value = 0;
     for (int i = 0; i < SW_THREADS / SW_WARP; i++)
         value += parts[i];
-    __syncthreads(); /* the parts may be written again */
+    __syncthreads(); /* before the parts are overwritten */
     return value;
 }
 

@@ -1,6 +1,6 @@
-/* Matrix products through cuBLASLt: one plan per (shape, layout, dtypes, alignment), its algorithm
- * the fastest of the heuristic's first choices, timed once, or the first of them; and the ops made
- * of them. */
+/* Matrix products through cuBLASLt: one plan per (shape, layout, dtypes, alignment), with the
+ * fastest of the heuristic's first algorithms, timed once, or simply the first; and the ops made of
+ * products. */
 #include "core/base/number.h"
 #include "core/base/quantize.h"
 #include "runner/device/cuda/quantized.h"
@@ -11,14 +11,15 @@
 
 enum { CHOICES = 6, TRIALS = 3, SMALLEST_TRIED_FLOPS = 100 << 20 };
 
-/* Everything an algorithm depends on. Zeroed before it is filled: compared as bytes. */
+/* Everything that an algorithm depends on. Zero the struct before filling: it is compared as
+ * bytes. */
 struct key {
     int64_t m, n, k, a_ld, b_ld, c_ld;
     int32_t a_dtype, b_dtype, c_dtype;
-    int32_t a_transposed, b_transposed; /* column by column in memory */
+    int32_t a_transposed, b_transposed; /* true if stored column by column */
     int32_t a_align, b_align, c_align;  /* bytes */
     int32_t has_addend;
-    int32_t device_scalars; /* alpha and beta are read on the device */
+    int32_t device_scalars; /* true if alpha and beta are read on the device */
     int32_t settled;
 };
 
@@ -109,7 +110,7 @@ static cudaDataType_t data_type(int32_t dtype)
     return dtype == SW_BF16_T ? CUDA_R_16BF : CUDA_R_32F;
 }
 
-/* The largest power of two that divides the address, at most 256: what the algorithm may assume. */
+/* Largest power of two dividing the address, at most 256: the alignment an algorithm may assume. */
 static int32_t alignment_of(const void *address)
 {
     int32_t align = 256;
@@ -118,8 +119,8 @@ static int32_t alignment_of(const void *address)
     return align;
 }
 
-/* cuBLASLt thinks in columns: row-major c[m,n] = a b is column-major cT[n,m] = bT aT, so b comes
- * first. A row-major operand is, read by columns, its transpose: no operation for it then. */
+/* cuBLASLt is column-major: row-major c[m,n] = a b is column-major cT[n,m] = bT aT, so b comes
+ * first. A row-major operand, read by columns, is already transposed: no operation for it. */
 static cublasStatus_t describe(struct plan *plan)
 {
     const struct key *key = &plan->key;
@@ -175,7 +176,8 @@ static cublasStatus_t find_choices(struct sw_cuda_matmuls *m, struct plan *plan)
         status = prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, key->c_align);
     if (status == CUBLAS_STATUS_SUCCESS)
         status = prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, key->c_align);
-    /* where few outputs have long sums, parts of them meet in memory: in f32, as all sums here */
+    /* long sums of few outputs are split and their parts reduced in memory: in f32, like all sums
+     * here */
     if (status == CUBLAS_STATUS_SUCCESS && key->c_dtype == SW_BF16_T)
         status = prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                         CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
@@ -187,7 +189,7 @@ static cublasStatus_t find_choices(struct sw_cuda_matmuls *m, struct plan *plan)
         (void)cublasLtMatmulPreferenceDestroy(preference);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
-    for (int i = 0; i < found; i++) /* those that can run, in the heuristic's order */
+    for (int i = 0; i < found; i++) /* keeps those that can run, in the heuristic's order */
         if (plan->choices[i].state == CUBLAS_STATUS_SUCCESS)
             plan->choices[plan->count++] = plan->choices[i];
     return plan->count > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
@@ -238,8 +240,8 @@ static cublasStatus_t execute(struct sw_cuda_device *device, struct plan *plan, 
                           SW_CUDA_MATMUL_BYTES, device->stream);
 }
 
-/* Times the choices on the operands at hand; the result is the same each time. A choice that fails
- * is passed over; the caller runs the best once more. */
+/* Times the choices on the current operands, which is repeatable. Skips a choice that fails; the
+ * caller runs the best one again. */
 static cublasStatus_t try_choices(struct sw_cuda_device *device, struct plan *plan,
                                   const struct sw_cuda_matmul *matmul)
 {
@@ -248,7 +250,7 @@ static cublasStatus_t try_choices(struct sw_cuda_device *device, struct plan *pl
     plan->tried = true;
     for (int32_t i = 0; i < plan->count; i++) {
         float time = 0;
-        cublasStatus_t status = execute(device, plan, i, matmul); /* warms up */
+        cublasStatus_t status = execute(device, plan, i, matmul); /* warm-up */
         if (status != CUBLAS_STATUS_SUCCESS)
             continue;
         if (cudaEventRecord(m->begin, device->stream) != cudaSuccess)
@@ -267,7 +269,8 @@ static cublasStatus_t try_choices(struct sw_cuda_device *device, struct plan *pl
     return best < 0 ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
 }
 
-/* Of a product that must be alike wherever its rows begin: what kernels can use at most. */
+/* Alignment of an operand; if settled, capped at the 16 bytes that kernels use, since a larger one
+ * depends on the address. */
 static int32_t settled_alignment(int32_t align, bool settled)
 {
     return settled && align > 16 ? 16 : align;
@@ -278,7 +281,7 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Whether the result is the same however often it runs. */
+/* True if running the product repeatedly gives the same result. */
 static bool may_repeat(const struct sw_cuda_device *device, const struct sw_cuda_matmul *matmul)
 {
     if (matmul->keep != NULL)
@@ -302,7 +305,7 @@ int sw_cuda_matmul(struct sw_cuda_device *device, const struct sw_cuda_matmul *m
     key.m = matmul->m;
     key.n = matmul->n;
     key.k = matmul->k;
-    /* where both strides are 1 there is one row: its stride may be anything, cuBLASLt wants a large
+    /* with both strides 1 there is one row: its stride may be anything, and cuBLASLt wants a large
      * one */
     key.a_transposed = matmul->a_column != 1;
     key.b_transposed = matmul->b_column != 1;
@@ -344,7 +347,7 @@ static int queued(const struct sw_call *call, cudaError_t code, struct sw_error 
 
 /* ---- linear ---- */
 
-/* The last dimension, and the product of the others, without padding. Only matrices have some. */
+/* The last dimension, and the product of the others, without padding; only matrices are padded. */
 static void as_matrix(const struct sw_tensor *tensor, int64_t *rows, int64_t *columns)
 {
     *columns = tensor->size[tensor->ndim - 1] - tensor->padding[tensor->ndim - 1];
@@ -353,8 +356,7 @@ static void as_matrix(const struct sw_tensor *tensor, int64_t *rows, int64_t *co
         *rows *= tensor->size[d] - tensor->padding[d];
 }
 
-/* Takes the scales of weights in 8 bits, and the workspace of a product with these or fewer bits.
- */
+/* Reads the scales of weights in 8 bits, and the workspace of a product with 8 bits or fewer. */
 static int take_scales(const struct sw_call *call, int64_t outputs, struct sw_cuda_matmul *matmul,
                        struct sw_error *err)
 {
@@ -372,7 +374,7 @@ static int take_scales(const struct sw_call *call, int64_t outputs, struct sw_cu
     return 0;
 }
 
-/* Sizes and strides of call's product; false: its operands do not fit each other. */
+/* Derives sizes and strides of the call's product; false if operands do not match. */
 static bool shape_product(const struct sw_call *call, struct sw_cuda_matmul *matmul)
 {
     const struct sw_tensor *w = &call->in[1];
@@ -423,7 +425,7 @@ static int run_product(struct sw_device *device, const struct sw_call *call, str
     struct sw_cuda_device *d = (struct sw_cuda_device *)device;
     const struct sw_tensor *x = &call->in[0], *w = &call->in[1], *y = &call->out[0];
     const bool adds = sw_op_adds_gradient(call->op);
-    const uint16_t own = sw_has_scales(w->dtype) ? 3 : 2; /* what is behind them is added */
+    const uint16_t own = sw_has_scales(w->dtype) ? 3 : 2; /* an addend follows the operands */
     struct sw_cuda_matmul matmul = {.a = x->data,
                                     .b = w->data,
                                     .addend =
@@ -466,8 +468,8 @@ int sw_cuda_run_linear_dw(struct sw_device *device, const struct sw_call *call,
 
 /* ---- The head ---- */
 
-/* logits[n, vocab] = x[n, e] W[vocab, e]^T for n tokens from `first`, by their softcap, f32, into
- * the workspace. */
+/* logits[n, vocab] = x[n, e] W[vocab, e]^T for n tokens from `first`, softcapped, f32, into the
+ * workspace. */
 static int make_logits(struct sw_cuda_device *device, const struct sw_call *call, int64_t first,
                        int64_t n, struct sw_error *err)
 {
@@ -514,8 +516,7 @@ int sw_cuda_run_lm_head_stats(struct sw_device *device, const struct sw_call *ca
         return sw_fail(err, SW_ENVIRONMENT, "lm_head_stats must be f32");
     for (int64_t begin = 0; begin < tokens; begin += chunk) {
         const int64_t left = tokens - begin;
-        /* alike, whatever chunk they are in: the last is as long as the others and makes some again
-         */
+        /* batch invariant: the last chunk has full length and recomputes some tokens */
         const int64_t first = call->batch_invariant && left < chunk ? tokens - chunk : begin;
         const int64_t n = tokens - first < chunk ? tokens - first : chunk;
         if (make_logits(d, call, first, n, err) != 0 ||
@@ -526,8 +527,8 @@ int sw_cuda_run_lm_head_stats(struct sw_device *device, const struct sw_call *ca
     return 0;
 }
 
-/* Of n tokens from `first`, whose logits became the gradient: their rows of dx, and their part of
- * sums, which is dw in f32; NULL: it is not wanted. */
+/* Products of n tokens from `first` whose logits became gradients: their rows of dx, and their part
+ * of dw in f32 `sums`; NULL: no dw. */
 static int head_products(struct sw_cuda_device *d, const struct sw_call *call, int64_t first,
                          int64_t n, const struct sw_tensor *sums, struct sw_error *err)
 {
@@ -574,7 +575,7 @@ static int head_products(struct sw_cuda_device *d, const struct sw_call *call, i
     return sw_cuda_matmul(d, &to_x, err) != 0 ? -1 : sw_cuda_matmul(d, &to_w, err);
 }
 
-/* lm_head_grad, and lm_head_dx, which has no dw. */
+/* lm_head_grad, and lm_head_dx, which lacks dw. */
 static int run_head_gradient(struct sw_device *device, const struct sw_call *call,
                              struct sw_error *err)
 {
@@ -594,7 +595,7 @@ static int run_head_gradient(struct sw_device *device, const struct sw_call *cal
         return sw_fail(err, SW_ENVIRONMENT, "lm_head_grad: the loss must be f32");
     if (dw->dtype != SW_F32 && adds)
         return sw_fail(err, SW_ENVIRONMENT, "lm_head_grad: a sum that is added to must be f32");
-    if (trained && dw->dtype != SW_F32) { /* chunks are summed wide, rounded once */
+    if (trained && dw->dtype != SW_F32) { /* chunks are summed in f32, rounded once */
         sums.data = (char *)call->workspace + sw_align((int64_t)logits_bytes, SW_ARENA_ALIGNMENT);
         sums.dtype = SW_F32;
     }

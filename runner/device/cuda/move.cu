@@ -1,9 +1,9 @@
-/* Strided blocks, packed and unpacked: a grid row for each member, 16 bytes a thread where every
- * address and length allows. */
+/* Packs and unpacks strided blocks: a grid row per member, 16 bytes a thread if addresses and
+ * lengths allow. */
 #include "runner/device/cuda/kernel.cuh"
 #include "runner/device/cuda/move.h"
 
-/* In units. */
+/* Sizes in units. */
 struct rows {
     uint64_t row, first, count;
     int64_t stride, member, packed;
@@ -17,7 +17,7 @@ __global__ static void move_kernel(UNIT *strided, UNIT *packed, rows r, bool unp
     SW_GRID_STRIDE(i, (int64_t)r.count)
     {
         const uint64_t at = r.first + (uint64_t)i;
-        /* a division of 64 bits is many instructions */
+        /* a 64-bit division takes many instructions */
         const uint64_t row =
             ((at | r.row) >> 32) == 0 ? (uint32_t)at / (uint32_t)r.row : at / r.row;
         UNIT *cell = block + (int64_t)row * r.stride + (int64_t)(at - row * r.row);

@@ -1,5 +1,5 @@
-/* Strided blocks of an array, packed into contiguous memory and back, on the GPU: what collectives
- * need that send one piece to each member. Queues; owns nothing. */
+/* Packs strided blocks of an array into contiguous memory on the GPU, and unpacks them, for
+ * collectives that send each member a piece. Queues work; owns nothing. */
 #ifndef SW_CUDA_MOVE_H
 #define SW_CUDA_MOVE_H
 
@@ -10,11 +10,11 @@
 extern "C" {
 #endif
 
-/* Bytes [first_bytes, first_bytes + bytes) of one block for each of `members`, counted in the order
- * of its rows. A row has row_bytes, stride_bytes from one to the next; the blocks begin
- * member_bytes apart, in packed memory packed_bytes apart. */
+/* Bytes [first_bytes, first_bytes + bytes) of one block per member, counted along its rows. Rows
+ * have row_bytes and are stride_bytes apart; blocks are member_bytes apart, when packed
+ * packed_bytes apart. */
 struct sw_cuda_move {
-    void *strided; /* where member 0's block begins */
+    void *strided; /* member 0's block */
     void *packed;
     int64_t row_bytes, stride_bytes, member_bytes;
     int64_t first_bytes, bytes, packed_bytes;

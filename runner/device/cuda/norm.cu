@@ -1,5 +1,5 @@
-/* RMSNorm (Zhang & Sennrich 2019) and the vocabulary-parallel loss. One block per row, or a part of
- * a warp for a short one; sums in a fixed order: the same inputs give the same bits. */
+/* RMSNorm (Zhang & Sennrich 2019) and the vocabulary-parallel loss. One block per row, or part of a
+ * warp for a short one; sums have a fixed order: deterministic. */
 #include "runner/device/cuda/kernel.cuh"
 
 #include <float.h>
@@ -12,13 +12,13 @@ static int64_t last_size(const struct sw_tensor *t)
 
 /* ---- RMSNorm ---- */
 
-/* Added to weights: 1 where the op asks for 1 + w, else -0, which changes no number. */
+/* Offset of weights: 1 if the op uses 1 + w, else -0, which changes no number. */
 static float weight_offset(const struct sw_call *call)
 {
     return call->op->as.norm.plus_one ? 1.0f : -0.0f;
 }
 
-/* The n weights from j on, and zeros behind them, plus `offset`. */
+/* Loads n weights from j plus `offset`, zero padded. */
 __device__ static inline void load_weights(view w, int64_t j, int n, float offset, float *q)
 {
     sw_load8(w.data, w.dtype, j, n, q);
@@ -27,7 +27,7 @@ __device__ static inline void load_weights(view w, int64_t j, int n, float offse
         q[k] += offset;
 }
 
-/* 1 / sqrt(mean of squares + eps) of a row; all threads of the block. */
+/* 1 / sqrt(mean of squares + eps) of a row, in all threads of the block. */
 __device__ static float inverse_rms(view x, int64_t row, int64_t width, float eps)
 {
     float sum = 0;
@@ -58,8 +58,8 @@ __global__ static void rmsnorm_kernel(view x, view w, view y, int64_t width, flo
     }
 }
 
-/* With r = 1/rms: dx = r w dy - x r^3 / width * sum(x w dy), and the addend where there is one. r
- * is kept for dw. */
+/* With r = 1/rms: dx = r w dy - x r^3 / width * sum(x w dy), plus the addend if any. Stores r for
+ * dw. */
 __global__ static void rmsnorm_dx_kernel(view x, view w, view dy, view addend, view dx,
                                          float *inverses, int64_t width, float eps, float offset)
 {
@@ -98,9 +98,9 @@ __global__ static void rmsnorm_dx_kernel(view x, view w, view dy, view addend, v
         inverses[row] = r;
 }
 
-/* Rows of at most SHORT_WIDTH elements, such as heads: `lanes` neighbours (a power of two, at most
- * a warp) do a row and hold VECTORS vectors of it each; a block does SW_THREADS / lanes rows.
- * Threads behind the last row see zeros, since all of a warp take part in its sums. */
+/* Rows of at most SHORT_WIDTH elements, such as heads: `lanes` neighbouring lanes (a power of two,
+ * at most a warp) process a row, VECTORS vectors each; a block processes SW_THREADS / lanes rows.
+ * Threads behind the last row load zeros: warp sums need all lanes. */
 enum { SHORT_VECTORS = 2, SHORT_WIDTH = SW_WARP * SW_VECTOR * SHORT_VECTORS };
 
 static int lanes_of(int64_t width)
@@ -134,7 +134,7 @@ __device__ static inline int short_first(int v, int lanes)
     return (v * lanes + (int)threadIdx.x % lanes) * SW_VECTOR;
 }
 
-/* Of the `width` elements that stand at `start`. */
+/* Loads a lane's part of the `width` elements at `start`. */
 template <int VECTORS>
 __device__ static inline void short_load(view t, int64_t start, int width, int lanes,
                                          float out[][SW_VECTOR])
@@ -158,7 +158,7 @@ __device__ static inline void short_store(view t, int64_t start, int width, int 
     }
 }
 
-/* 1 / sqrt(mean of squares + eps) of the row that p holds. */
+/* 1 / sqrt(mean of squares + eps) of the row in p. */
 template <int VECTORS>
 __device__ static inline float short_inverse_rms(const float p[][SW_VECTOR], int width, int lanes,
                                                  float eps)
@@ -189,7 +189,7 @@ __global__ static void short_rmsnorm_kernel(view x, view w, view y, int64_t rows
     short_store<VECTORS>(y, start, here, lanes, p);
 }
 
-/* As rmsnorm_dx_kernel. */
+/* rmsnorm_dx_kernel for short rows. */
 template <int VECTORS>
 __global__ static void short_rmsnorm_dx_kernel(view x, view w, view dy, view addend, view dx,
                                                float *inverses, int64_t rows, int width, int lanes,
@@ -229,7 +229,7 @@ __global__ static void short_rmsnorm_dx_kernel(view x, view w, view dy, view add
 
 enum { DW_VECTORS = 8, DW_COLUMNS = DW_VECTORS * SW_VECTOR, DW_ROWS = SW_THREADS / DW_VECTORS };
 
-/* parts[slice, column] = sum over the slice's rows of r x dy; DW_COLUMNS columns and DW_ROWS rows
+/* parts[slice, column] = sum over the slice's rows of r x dy, DW_COLUMNS columns and DW_ROWS rows
  * at a time. */
 __global__ static void rmsnorm_dw_kernel(view x, view dy, const float *inverses, float *parts,
                                          int64_t rows, int64_t width)
@@ -275,7 +275,7 @@ __global__ static void rmsnorm_dw_sum_kernel(const float *parts, view dw, int64_
     }
 }
 
-/* Elements that are normalized together: a row, or one head of it. */
+/* Elements normalized together: a row, or one head of it. */
 static int64_t norm_width(const struct sw_call *call)
 {
     return call->op->as.norm.head_dim > 0 ? call->op->as.norm.head_dim : last_size(&call->in[0]);
@@ -333,7 +333,7 @@ extern "C" cudaError_t sw_cuda_rmsnorm_grad(const struct sw_call *call, float *i
 
 /* ---- RMSNorm of rows that lie split ---- */
 
-/* The sum of x w dy over a row, or (w.data null) of x^2. */
+/* Sum over a row of x w dy, or of x^2 if w.data is null. */
 __global__ static void row_sums_kernel(view x, view w, view dy, view sums, int64_t width,
                                        float offset)
 {
@@ -381,7 +381,7 @@ __global__ static void split_norm_kernel(view x, view sums, view w, view y, int6
     }
 }
 
-/* dx = r w dy - x r^3 / whole * the sum of x w dy; r is kept for dw. */
+/* dx = r w dy - x r^3 / whole * sum of x w dy. Stores r for dw. */
 __global__ static void split_norm_dx_kernel(view x, view sums, view w, view dy, view dots, view dx,
                                             float *inverses, int64_t rows, int64_t width,
                                             float whole, float eps, float offset)
@@ -519,9 +519,9 @@ SW_CUDA_RUN(bias_grad)
 
 /* ---- The loss ---- */
 
-/* The largest logit of a row and the sum of exponentials beside it; all threads of the block get
- * both. In one pass, since no cache holds the rows: a thread's sum is beside the largest that it
- * has seen. */
+/* Largest logit of a row and the sum of exponentials relative to it, in all threads of the block.
+ * One pass, since no cache holds the rows: a thread's sum is relative to the largest it has
+ * seen. */
 __device__ static float row_statistics(const float *row, int64_t vocab, float *largest)
 {
     float most = -3.4028234e38f, sum = 0;
@@ -542,8 +542,8 @@ __device__ static float row_statistics(const float *row, int64_t vocab, float *l
     return sw_block_sum(sum * expf(most - *largest));
 }
 
-/* scale * (softmax - one-hot of the label) where the logits stand. Narrow rows keep their distance
- * in floats: the tile that is written never reaches beyond the tiles already read. */
+/* scale * (softmax - one-hot of the label), in place. Narrow rows keep their stride in floats: the
+ * written tile never overtakes the tiles already read. */
 __device__ static void row_gradient(float *row, int64_t vocab, int64_t label, bool ignored,
                                     float lse, float scale, float cap, bool narrow)
 {
@@ -560,12 +560,13 @@ __device__ static void row_gradient(float *row, int64_t vocab, int64_t label, bo
                            : (expf(g[k] - lse) * scale - (i + k == label ? scale : 0.0f)) * slope;
         }
         if (narrow)
-            __syncthreads(); /* everyone has read this tile */
+            __syncthreads(); /* all have read this tile */
         sw_store8(row, narrow ? SW_BF16_T : SW_F32, i, n, g);
     }
 }
 
-/* One block per token: the largest logit, the sum of exponentials beside it, the label's. */
+/* One block per token: the largest logit, the sum of exponentials relative to it, the label's
+ * logit. */
 __global__ static void logits_stats_kernel(const float *logits, const int32_t *labels, float *stats,
                                            int64_t vocab, int64_t row_elems, int64_t start)
 {
@@ -590,14 +591,14 @@ __global__ static void logits_grad_kernel(float *logits, const int32_t *labels, 
                  labels[t] < 0, lse[t], (float)step->loss_scale, cap, narrow);
 }
 
-/* Both, for a vocabulary that is whole here: the token's loss and the gradient. */
+/* The token's loss and its gradient, for an unsharded vocabulary. */
 __global__ static void logits_loss_kernel(float *logits, const int32_t *labels, float *losses,
                                           int64_t vocab, int64_t row_elems, int64_t start,
                                           const struct sw_cuda_step *step, float cap, bool narrow)
 {
     const int64_t t = blockIdx.x, label = labels[t] < 0 ? -1 : labels[t] - start;
     float *row = logits + t * row_elems;
-    /* read before the barriers of the sums, behind which the row is overwritten */
+    /* read before the sums' barriers, after which the row is overwritten */
     const float label_logit = label >= 0 && label < vocab ? row[label] : 0.0f;
     float largest;
     const float sum = row_statistics(row, vocab, &largest);
@@ -619,7 +620,7 @@ __global__ static void sum_losses_kernel(const float *losses, float *loss, int64
         loss[0] = (float)(total * step->loss_scale);
 }
 
-/* One block: each token's log-sum-exp over the shards of the vocabulary, and their sum. */
+/* One block: each token's log-sum-exp over the vocabulary shards, and the sum of losses. */
 __global__ static void lm_head_loss_kernel(const float *stats, const int32_t *labels, float *loss,
                                            float *lse, int64_t tokens, int64_t shards,
                                            const struct sw_cuda_step *step)

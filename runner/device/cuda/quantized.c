@@ -1,5 +1,4 @@
-/* Weights in 8 or 4 bits: a kernel of our own for few rows, else panel by panel through cuBLASLt.
- */
+/* Weights of 8 or 4 bits: our own skinny kernel, else panels through cuBLASLt. */
 #include "runner/device/cuda/quantized.h"
 
 static int queued(cudaError_t code, struct sw_error *err)
@@ -7,7 +6,7 @@ static int queued(cudaError_t code, struct sw_error *err)
     return code == cudaSuccess ? 0 : sw_cuda_fail(err, code, "a product with quantized weights");
 }
 
-/* One panel: as b lies, its outputs behind each other or its inputs. */
+/* Runs one panel of consecutive outputs or inputs, as b is stored. */
 static int run_panel(struct sw_cuda_device *device, const struct sw_cuda_matmul *matmul,
                      int64_t first, int64_t count, void *wide, float *results, struct sw_error *err)
 {
@@ -43,7 +42,7 @@ int sw_cuda_matmul_quantized(struct sw_cuda_device *device, const struct sw_cuda
         return queued(sw_cuda_quantized_product(matmul, device->stream), err);
     sw_quantized_panels_of(matmul->m, matmul->k, matmul->n, matmul->a_dtype, &panels);
     char *wide = matmul->workspace;
-    if (matmul->workspace_bytes < panels.bytes) /* of a plan that was not made for a GPU */
+    if (matmul->workspace_bytes < panels.bytes) /* the plan's target was not a GPU */
         wide = sw_cuda_scratch(device, (size_t)panels.bytes, err);
     if (wide == NULL)
         return -1;

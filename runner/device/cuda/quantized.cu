@@ -1,12 +1,12 @@
-/* Kernels of weights in 8 and 4 bits. The numbers of all formats are bf16's to the bit, so tensor
- * cores multiply them as they are; a column's scale is taken to its sum. */
+/* Kernels for weights of 8 and 4 bits. bf16 represents their numbers exactly, so tensor cores
+ * multiply them directly; a column's scale is applied to its sum. */
 #include "runner/device/cuda/quantized.h"
 #include "core/base/int4.h"
 #include "runner/device/cuda/mma.cuh"
 
-/* A block makes COLUMNS outputs of all rows. Its warps take the inputs in turns, DEPTH at a time,
- * and are added up at the end, in order: no atomics, the same bits every time, and a row's bits are
- * those it has in any other row. */
+/* A block computes COLUMNS outputs of all rows. Warps take DEPTH inputs in turn; their sums are
+ * added at the end in order. No atomics: deterministic, and a row's bits do not depend on its
+ * index. */
 enum {
     ROW_TILE = 16,
     COLUMNS = 32,
@@ -21,20 +21,19 @@ struct product {
     const uint16_t *x; /* [m, x_row] */
     int64_t x_row;
     const uint8_t *w;        /* [k, w_row], or [n, w_row] */
-    int64_t w_row, w_column; /* of SW_I4 bytes from a group's block to the next, an output's */
-    const float *scales;     /* [n]; NULL: ones */
-    const void *addend;      /* as y, or NULL */
+    int64_t w_row, w_column; /* SW_I4: bytes from a group's block to the next one's, from an
+                              * output's to the next */
+    const float *scales;     /* [n]; NULL: all 1 */
+    const void *addend;      /* in y's dtype, or NULL */
     void *y;                 /* [m, y_row] */
     int64_t y_row;
     int y_dtype;
 };
 
-/* What a lane holds of DEPTH inputs from k on: 16 neighbours of them, four for each step, which
- * stand for the rows 2t, 2t + 1, 2t + 8 and 2t + 9 of its product (mma.cuh). In which order inputs
- * are counted is nobody's business as long as x and W agree. */
+/* A lane's part of DEPTH inputs from k: 16 neighbours, four per step, used as rows 2t, 2t + 1, 2t +
+ * 8 and 2t + 9 of the product (mma.cuh). The order of inputs is free if x and W agree. */
 struct weights {
-    /* of outputs behind each other: [tile][step], four inputs; of inputs behind each other:
-     * [step][input], four outputs, one for each tile */
+    /* by output: [tile][step], four inputs; by input: [step][input], four outputs, one per tile */
     uint32_t four[4][4];
 };
 
@@ -59,8 +58,8 @@ __device__ static inline void load_weights(const struct product &p, int64_t firs
     }
 }
 
-/* The same of SW_I4, of outputs as with BY_OUTPUT: of a tile the integers of two steps, of the two
- * others, and the scale. Blocks begin at any even address. */
+/* load_weights of SW_I4 by output: per tile the integers of two steps, of the two others, and the
+ * scale. Blocks have even addresses. */
 __device__ static inline void load_blocks(const struct product &p, int64_t first, int64_t k,
                                           weights &w)
 {
@@ -77,19 +76,19 @@ __device__ static inline void load_blocks(const struct product &p, int64_t first
     }
 }
 
-/* Number i of four integers times a scale. */
+/* Number i of four integers, times a scale. */
 __device__ static inline float widen_int4(uint32_t codes, int i, float scale)
 {
     return (float)((int)(codes >> 4 * i & 15) + SW_INT4_LEAST) * scale;
 }
 
-/* The lowest byte of x. */
+/* Widens the lowest byte of x. */
 template <enum sw_dtype FORMAT> __device__ static inline float widen_one(uint32_t x)
 {
     return FORMAT == SW_E4M3 ? sw_widen_e4m3(x) : sw_widen_int8(x);
 }
 
-/* Two numbers, the lowest bytes of both, as bf16. */
+/* Widens the lowest bytes of both to two bf16. */
 template <enum sw_dtype FORMAT>
 __device__ static inline uint32_t widen_two(uint32_t first, uint32_t second)
 {
@@ -98,7 +97,7 @@ __device__ static inline uint32_t widen_two(uint32_t first, uint32_t second)
     return sw_narrow2(sw_widen_int8(first), sw_widen_int8(second));
 }
 
-/* b of a step and of eight outputs, the tile's: with BY_OUTPUT 8 tile + g, else 4 g + tile. */
+/* b of a step and a tile's eight outputs: BY_OUTPUT 8 tile + g, else 4 g + tile. */
 template <enum sw_dtype FORMAT, bool BY_OUTPUT>
 __device__ static inline void widen_tile(const weights &w, int step, int tile, uint32_t b[2])
 {
@@ -120,7 +119,7 @@ __device__ static inline void widen_tile(const weights &w, int step, int tile, u
     b[1] = widen_two<FORMAT>(x[2] >> 8 * tile, x[3] >> 8 * tile);
 }
 
-/* Rows g and g + 8 of sixteen: a of two steps, for which a lane has eight neighbours from k on. */
+/* a of two steps, rows g and g + 8 of sixteen: a lane has eight neighbours from k. */
 __device__ static inline void load_rows(const struct product &p, int64_t row, int64_t k,
                                         uint32_t a[2][4])
 {
@@ -157,7 +156,7 @@ __device__ static inline void multiply(const struct product &p, int64_t k, const
     }
 }
 
-/* A tile of rows: the warps' sums in order, scaled and rounded once. */
+/* Writes a tile of rows: the warps' sums added in order, scaled and rounded once. */
 template <bool BY_OUTPUT>
 __device__ static void write_rows(const struct product &p, int64_t first, int64_t row,
                                   float (*sums)[4], float (*parts)[ROW_TILE][COLUMNS])
@@ -184,7 +183,7 @@ __device__ static void write_rows(const struct product &p, int64_t first, int64_
         sw_store(p.y, p.y_dtype, to,
                  p.addend != NULL ? sum + sw_load(p.addend, p.y_dtype, to) : sum);
     }
-    __syncthreads(); /* the next rows' parts */
+    __syncthreads(); /* before the next rows' parts */
 }
 
 template <enum sw_dtype FORMAT, bool BY_OUTPUT>
@@ -208,7 +207,7 @@ __global__ static void __launch_bounds__(SW_THREADS, ROW_TILES <= 2 ? 2 : 1)
     if (begin < p.k)
         load<FORMAT, BY_OUTPUT>(p, first, begin, next);
     for (int64_t k = begin; k < p.k; k += step) {
-        w = next; /* the next ones are on their way meanwhile */
+        w = next; /* loaded during this step */
         if (k + step < p.k)
             load<FORMAT, BY_OUTPUT>(p, first, k + step, next);
         multiply<FORMAT, ROW_TILES, BY_OUTPUT>(p, k, w, sums);
@@ -218,7 +217,7 @@ __global__ static void __launch_bounds__(SW_THREADS, ROW_TILES <= 2 ? 2 : 1)
         write_rows<BY_OUTPUT>(p, first, r * ROW_TILE, sums[r], parts);
 }
 
-/* b lies by outputs where its inputs are neighbours. */
+/* True if b is stored by output: an output's inputs are neighbours. */
 static bool by_output(const struct sw_cuda_matmul *m)
 {
     return m->b_row == 1;
@@ -279,7 +278,7 @@ extern "C" cudaError_t sw_cuda_quantized_product(const struct sw_cuda_matmul *m,
 
 /* ---- Panels ---- */
 
-/* rows x columns of numbers, the rows `stride` apart, to rows behind each other. */
+/* Widens rows x columns of numbers, rows `stride` apart, to contiguous rows. */
 template <enum sw_dtype FORMAT>
 __global__ static void widen_kernel(const uint8_t *from, int64_t stride, int64_t rows,
                                     int64_t columns, void *to, int dtype)
@@ -305,8 +304,8 @@ __global__ static void widen_kernel(const uint8_t *from, int64_t stride, int64_t
     }
 }
 
-/* Groups of SW_I4 of `count` outputs to wide [count, groups * 32] (by_output) or turned; strides in
- * bytes. */
+/* Widens SW_I4 groups of `count` outputs to wide [count, groups * 32] (by_output) or its transpose;
+ * strides in bytes. */
 __global__ static void widen_blocks_kernel(const uint8_t *from, int64_t row, int64_t column,
                                            int64_t groups, int64_t count, bool by_output,
                                            void *wide, int dtype)
@@ -381,7 +380,7 @@ extern "C" cudaError_t sw_cuda_quantized_scale(const struct sw_cuda_matmul *m, i
     return cudaGetLastError();
 }
 
-/* A matrix by the scales of its columns, or of its rows. */
+/* Widens a matrix by its columns' scales, or its rows' scales. */
 template <enum sw_dtype FORMAT>
 __global__ static void widen_matrix_kernel(const uint8_t *w, const float *scales, bool by_row,
                                            int64_t rows, int64_t columns, void *wide, int dtype)

@@ -1,10 +1,9 @@
-/* From logits to a token (core/ir/sampling.h): a block for each slot, nothing sorted.
+/* Samples a token from logits (core/ir/sampling.h): a block per slot, no sorting.
  *
- * The tokens in their order, the larger logit first and of equals the earlier token, are kept as a
- * prefix: all above some logit and the first so many of those that have it. Where such a prefix
- * ends follows from sums over the vocabulary alone: the logit's 32 bits are found from the top,
- * three at a time. Sums are double, each of a thread's own tokens, then of a warp's threads and of
- * the warps in order: the same logits and settings give the same token. */
+ * Tokens ordered by larger logit, ties by smaller token, are kept as a prefix: all above some logit
+ * and the first few of those equal to it. Sums over the vocabulary determine the prefix's end: the
+ * logit's 32 bits are found from the top, three at a time. Sums are double, over a thread's tokens,
+ * a warp's threads, then warps in order: the same logits and settings give the same token. */
 #include "runner/device/cuda/kernel.cuh"
 #include "runner/device/cuda/serving.h"
 
@@ -12,7 +11,7 @@
 
 #include <math.h>
 
-/* THREADS: what one multiprocessor reads depends on how many of them ask at a time. */
+/* THREADS: one multiprocessor's bandwidth grows with the threads that load at once. */
 enum {
     STEP_BITS = 3,
     SUMS = (1 << STEP_BITS) - 1,
@@ -29,21 +28,21 @@ struct settings {
 /* One slot's tokens. */
 struct candidates {
     const float *logits;
-    const uint32_t *seen; /* a bit for each token; NULL: no penalty */
+    const uint32_t *seen; /* a bit per token; NULL: no penalty */
     float penalty;
-    const float *adjustments; /* [adjusted, SW_ADJUSTMENT_NUMBERS], in the order of their tokens */
+    const float *adjustments; /* [adjusted, SW_ADJUSTMENT_NUMBERS], ordered by token */
     int adjusted;             /* 0: none */
     int64_t vocab;
     float first, temperature; /* first: the largest logit */
 };
 
-/* Where a prefix ends: what is above `key` and `equals` of those that have it. */
+/* A prefix: all tokens above `key` and the first `equals` of those equal to it. */
 struct prefix {
     uint32_t key;
     double equals;
 };
 
-/* What a block sums. */
+/* Sums over a block. */
 struct sums {
     double of[SUMS];
 };
@@ -55,7 +54,7 @@ struct shared {
     int found;
 };
 
-/* The first adjustment of a token from i on. */
+/* First adjustment of a token >= i. */
 __device__ static inline int find_adjustment(const candidates &c, int64_t i)
 {
     int first = 0, behind = c.adjusted;
@@ -69,8 +68,8 @@ __device__ static inline int find_adjustment(const candidates &c, int64_t i)
     return first;
 }
 
-/* Adds `sign` times that number of adjustments to the logits of eight tokens from i on; nothing of
- * it is made one with the product of the penalty. */
+/* Adds `sign` times one number of each adjustment to the logits of eight tokens from i; never fused
+ * with the penalty's product. */
 __device__ static inline void adjust(const candidates &c, int at, sw_adjustment number, float sign,
                                      int64_t i, float *to)
 {
@@ -84,7 +83,7 @@ __device__ static inline void adjust(const candidates &c, int at, sw_adjustment 
     }
 }
 
-/* Eight tokens from i on as adjustments and penalty leave them; returns how many there are. */
+/* Loads eight tokens' logits from i, adjusted and penalized; returns their number. */
 __device__ static inline int load_logits(const candidates &c, int64_t i, float *to)
 {
     const int n = sw_left(i, c.vocab);
@@ -104,7 +103,7 @@ __device__ static inline int load_logits(const candidates &c, int64_t i, float *
     return n;
 }
 
-/* Ordered as the numbers are; both zeros are one. */
+/* Integer key in the order of the numbers; both zeros have one key. */
 __device__ static inline uint32_t key_of(float logit)
 {
     sw_bits b;
@@ -119,13 +118,13 @@ __device__ static inline float logit_of(uint32_t key)
     return b.value;
 }
 
-/* Relative to the most probable token. */
+/* Probability relative to the most probable token. */
 __device__ static inline double relative(const candidates &c, float logit)
 {
     return (double)expf((logit - c.first) / c.temperature);
 }
 
-/* Over the threads in order; all of them get the result. */
+/* Sums over the threads in order; all get the result. */
 __device__ static sums block_sums(shared *s, const sums &mine, int count)
 {
     sums total = {};
@@ -162,8 +161,8 @@ __device__ static uint64_t block_most(shared *s, uint64_t value)
     for (int64_t i = (int64_t)threadIdx.x * SW_VECTOR; i < (vocab);                                \
          i += (int64_t)THREADS * SW_VECTOR)
 
-/* The largest key of which the tokens with it or above reach `wanted`, or, `beyond`, exceed it: in
- * number, or, `mass`, in their relative probabilities. 0: all of them do not. */
+/* Largest key at or above which the tokens reach `wanted` or, `beyond`, exceed it, in number or,
+ * `mass`, in relative probability. 0: all tokens do not. */
 __device__ static uint32_t find_key(const candidates &c, shared *s, bool mass, double wanted,
                                     bool beyond)
 {
@@ -196,7 +195,8 @@ __device__ static uint32_t find_key(const candidates &c, shared *s, bool mass, d
     return fixed > 0xffffffffu ? 0xffffffffu : (uint32_t)fixed;
 }
 
-/* of[0]: tokens above the key; of[1]: those that have it; of[2]: the mass of those above. */
+/* Sums over the block: of[0] counts tokens above the key, of[1] tokens equal to it; of[2] is the
+ * mass of those above. */
 __device__ static sums look_at(const candidates &c, shared *s, uint32_t key)
 {
     sums mine = {};
@@ -234,13 +234,13 @@ __device__ static inline prefix shorter(const prefix &a, const prefix &b)
 
 __device__ static inline double within(double value, double least, double most)
 {
-    return value < least ? least : value > most ? most : value; /* NaN stays behind both */
+    return value < least ? least : value > most ? most : value; /* NaN is kept */
 }
 
-/* The least key with at least so much probability; that of the first where none has. */
+/* Smallest key with at least that relative probability; the first token's if none has it. */
 __device__ static uint32_t least_probable(const candidates &c, shared *s, double min_p)
 {
-    /* probabilities fall with the keys: where they end is a count away */
+    /* probabilities fall with the keys: a count finds where they end */
     sums mine = {};
     FOR_EACH_EIGHT(i, c.vocab)
     {
@@ -255,14 +255,14 @@ __device__ static uint32_t least_probable(const candidates &c, shared *s, double
     return count > 0 ? find_key(c, s, false, count, false) : key_of(c.first);
 }
 
-/* Which tokens count how much where one is looked for in the order of the vocabulary. */
+/* Weights of tokens for a search in vocabulary order. */
 struct weights {
-    bool equals; /* one for each token of the key; else their relative probabilities */
+    bool equals; /* true: 1 for each token of the key; false: relative probabilities */
     uint32_t key;
 };
 
-/* Adds up a thread's stretch of the vocabulary. Returns the token with which the sum exceeds
- * `left`; where none does the last that counts, -1 without any. */
+/* Adds up a thread's stretch of the vocabulary. Returns the token at which the sum exceeds `left`;
+ * if none, the last with a weight; -1 if no token has one. */
 __device__ static int walk(const candidates &c, const weights &w, int64_t begin, int64_t end,
                            double left, double *sum)
 {
@@ -286,8 +286,8 @@ __device__ static int walk(const candidates &c, const weights &w, int64_t begin,
     return token;
 }
 
-/* The first token, in the order of the vocabulary, with which the sum of weights exceeds `left`;
- * the last that counts where rounding leaves none. */
+/* First token in vocabulary order at which the sum of weights exceeds `left`; the last with a
+ * weight if rounding leaves none. */
 __device__ static int find_token(const candidates &c, shared *s, const weights &w, double left)
 {
     const int64_t eights = (c.vocab + SW_VECTOR - 1) / SW_VECTOR;
@@ -304,7 +304,7 @@ __device__ static int find_token(const candidates &c, shared *s, const weights &
         last = s->index[t] > last ? s->index[t] : last;
     }
     __syncthreads();
-    /* the first thread whose stretch reaches it; THREADS: none */
+    /* first thread whose stretch reaches it; THREADS: none */
     const int winner =
         THREADS - (int)block_most(s, own > 0 && before + own > left ? THREADS - threadIdx.x : 0);
     if ((int)threadIdx.x == winner)
@@ -315,13 +315,13 @@ __device__ static int find_token(const candidates &c, shared *s, const weights &
     return token;
 }
 
-/* What the filters leave. */
+/* Prefix that the filters leave. */
 __device__ static prefix filter(const candidates &c, shared *s, const settings &g, double *kept)
 {
     const double vocab = (double)c.vocab;
     prefix p;
     p.key = 0;
-    p.equals = vocab; /* more than there are: all */
+    p.equals = vocab; /* more than exist: all */
     double all;
     if (g.top_k > 0 && g.top_k < c.vocab) {
         p.key = find_key(c, s, false, (double)g.top_k, false);
@@ -368,7 +368,7 @@ __device__ static int draw_token(const candidates &c, shared *s, const settings 
     const sums above = look_at(c, s, w.key);
     const double each = relative(c, logit_of(w.key));
     const double of_key = w.key == p.key ? p.equals : above.of[1];
-    /* as many of the key's tokens are passed over as their shares fit into what is left */
+    /* skips as many of the key's tokens as their shares fit into the rest */
     const double passed = each > 0 ? floor((left - above.of[2]) / each) : 0.0;
     return find_token(c, s, w, within(passed, 0, of_key - 1) + 0.5);
 }
@@ -386,7 +386,7 @@ __device__ static float largest(const candidates &c, shared *s)
     return logit_of((uint32_t)block_most(s, key_of(most)));
 }
 
-/* The logits as they are. */
+/* Candidates with unchanged logits. */
 __device__ static candidates untouched(const float *logits, int64_t vocab, shared *s)
 {
     candidates c;
@@ -401,7 +401,7 @@ __device__ static candidates untouched(const float *logits, int64_t vocab, share
     return c;
 }
 
-/* A block for each slot. */
+/* A block per slot. */
 __global__ static void __launch_bounds__(THREADS)
     sample_kernel(const float *logits, const uint32_t *seen, int64_t words,
                   const float *all_settings, int64_t fields, const float *adjustments,
@@ -460,14 +460,13 @@ extern "C" cudaError_t sw_cuda_sample(const struct sw_call *call, cudaStream_t s
     return cudaGetLastError();
 }
 
-/* Where a token stands among all, the larger the earlier: by its logit, and of equals by its place
- * in the vocabulary. No two have the same. */
+/* Rank of a token, unique: larger for larger logits, ties by smaller token. */
 __device__ static inline uint64_t rank_of(float logit, int64_t token)
 {
     return (uint64_t)key_of(logit) << 32 | (0xffffffffu - (uint32_t)token);
 }
 
-/* The first of those that stand behind `before`. */
+/* Largest rank below `before`. */
 __device__ static uint64_t next_rank(const candidates &c, shared *s, uint64_t before)
 {
     uint64_t most = 0;
@@ -483,7 +482,7 @@ __device__ static uint64_t next_rank(const candidates &c, shared *s, uint64_t be
     return block_most(s, most);
 }
 
-/* A block for each slot; the vocabulary is read once for each token that is asked for. */
+/* A block per slot; reads the vocabulary once for each token requested. */
 __global__ static void __launch_bounds__(THREADS)
     top_kernel(const float *logits, const float *all_settings, int64_t fields, const float *sampled,
                float *all, int64_t vocab)
@@ -503,7 +502,7 @@ __global__ static void __launch_bounds__(THREADS)
     if (count == 0)
         return;
     const candidates c = untouched(logits + b * vocab, vocab, &s);
-    /* as sample_kernel has that of the token it chooses, to the bit */
+    /* same bits as sample_kernel gives for the token it chooses */
     const double log_sum = log(look_at(c, &s, 0).of[2]);
     uint64_t rank = UINT64_MAX;
     for (int i = 0; i < count; i++) {

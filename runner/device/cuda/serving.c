@@ -1,5 +1,4 @@
-/* The ops of serving: what their operands must be, and where attention over a cache keeps what lies
- * between its kernels. */
+/* Serving ops: checks of operands, and the workspace of attention over a cache. */
 #include "runner/device/cuda/serving.h"
 
 static const char *name_of(const struct sw_call *call)
@@ -34,7 +33,7 @@ static int check_integers(const struct sw_call *call, const struct sw_tensor *t,
                                         name_of(call), sw_dtype_name(t->dtype));
 }
 
-/* Integers, and of each head its scale; NULL: it has none. */
+/* Checks integers with a scale per head; scales NULL: no scales. */
 static int check_scaled(const struct sw_call *call, const struct sw_tensor *cache,
                         const struct sw_tensor *scales, int32_t head_dim, struct sw_error *err)
 {
@@ -74,7 +73,7 @@ int sw_cuda_run_cache_rows(struct sw_device *device, const struct sw_call *call,
     return queued(call, sw_cuda_cache_rows(call, cuda_of(device)->stream), err);
 }
 
-/* But for the number format of keys and values. */
+/* Checks all but the dtype of keys and values. */
 static int check_attention(const struct sw_call *call, struct sw_error *err)
 {
     const struct sw_tensor *q = &call->in[0], *k = &call->in[1], *v = &call->in[2];
@@ -108,7 +107,7 @@ static int attend(struct sw_cuda_device *d, const struct sw_call *call, struct s
     if (q->size[1] != 1)
         return queued(call, sw_cuda_decode_chunk(call, d->stream), err);
     sw_decode_ranges_of(q->size[0], q->size[2] / dim, k->size[2] / dim, k->size[1], dim, &ranges);
-    if (call->op->workspace_bytes < ranges.bytes) /* of a plan that was not made for a GPU */
+    if (call->op->workspace_bytes < ranges.bytes) /* the plan's target was not a GPU */
         between = sw_cuda_scratch(d, (size_t)ranges.bytes, err);
     if (between == NULL && ranges.bytes > 0)
         return -1;

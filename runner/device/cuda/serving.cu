@@ -1,20 +1,19 @@
-/* Serving: what goes into the cache, the parts that the ranks' attention gives, and what becomes of
- * the last token. runner/device/cpu/serving.inc and sampling.inc say the same in C. */
+/* Serving: appending to the cache, merging the ranks' attention parts, and sampling results.
+ * runner/device/cpu/serving.inc and sampling.inc are the same in C. */
 #include "runner/device/cuda/cached.cuh"
 
 #include <float.h>
 
 /* ---- The cache ---- */
 
-/* Positions after which a ring begins anew (core/ir/ops.def); 0: the cache is none. */
+/* Positions in a ring (core/ir/ops.def); 0: the cache is no ring. */
 static int64_t ring_of(const struct sw_call *call)
 {
     return call->op->as.append.ring ? call->out[0].global[1] : 0;
 }
 
-/* This rank's place, over its slots, for token `token` of a row; -1: it is not of the row, or
- * another rank's. A position that the cache has no room for is left out as well, and a slot that it
- * has not: nobody could be told. */
+/* Index over this rank's slots for token `token` of a row; -1: the token is absent or on another
+ * rank. Positions and slots beyond the cache are dropped too: a kernel cannot report them. */
 __device__ static inline int64_t index_of(const part &p, const int32_t *slot, int64_t token,
                                           int64_t ring)
 {
@@ -59,8 +58,8 @@ extern "C" cudaError_t sw_cuda_cache_append(const struct sw_call *call, cudaStre
     return cudaGetLastError();
 }
 
-/* A warp does a head of a token (core/ir/serving.h, Serving). Quotients in double, which round
- * once: one in fp32 may become a tie that it is not, and the bytes would differ from the CPU's. */
+/* A warp per head of a token (core/ir/serving.h, Serving). Quotients are in double and round once:
+ * fp32 could create a false tie, and bytes would differ from the CPU's. */
 __global__ static void append_int8_kernel(int8_t *cache, float *scales, view x,
                                           const int32_t *slots, part p, int64_t ring, int64_t batch,
                                           int64_t seq, int64_t start, int64_t heads, int dim)
@@ -71,12 +70,12 @@ __global__ static void append_int8_kernel(int8_t *cache, float *scales, view x,
          i < batch * seq * heads; i += warps) {
         const int64_t row = i / heads, b = row / seq;
         const int64_t index = index_of(p, slots + b * SW_SLOT_FIELDS, start + row % seq, ring);
-        if (index < 0) /* the same in all lanes */
+        if (index < 0) /* uniform in the warp */
             continue;
         float most = 0;
         for (int d = lane; d < dim; d += SW_WARP) {
             const float size = fabsf(sw_load(x.data, x.dtype, i * dim + d));
-            most = size <= FLT_MAX ? fmaxf(most, size) : INFINITY; /* NaN as well */
+            most = size <= FLT_MAX ? fmaxf(most, size) : INFINITY; /* NaN too */
         }
         for (int other = SW_WARP / 2; other > 0; other /= 2)
             most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, other));
@@ -84,7 +83,7 @@ __global__ static void append_int8_kernel(int8_t *cache, float *scales, view x,
         const int64_t to = index * heads + i % heads;
         for (int d = lane; d < dim; d += SW_WARP) {
             double q = 0;
-            if (scale > 0) /* beyond the largest only where the scale is subnormal */
+            if (scale > 0) /* exceeds the range only if the scale is subnormal */
                 q = fmax(fmin(rint((double)sw_load(x.data, x.dtype, i * dim + d) / (double)scale),
                               (double)SW_CACHE_INT8_MOST),
                          -(double)SW_CACHE_INT8_MOST);
@@ -109,7 +108,7 @@ extern "C" cudaError_t sw_cuda_cache_append_int8(const struct sw_call *call, cud
     return cudaGetLastError();
 }
 
-/* A block does a piece of a row. */
+/* A block copies a piece of a row. */
 __global__ static void rows_kernel(const char *cache, char *to, const int32_t *slots, part p,
                                    int64_t rows, int64_t bytes)
 {
@@ -134,9 +133,9 @@ extern "C" cudaError_t sw_cuda_cache_rows(const struct sw_call *call, cudaStream
 
 /* ---- The ranks' parts ---- */
 
-/* What this rank's part of a head's softmax counts in the whole of it: exp(m - M) / L, with M the
- * largest maximum and L the sum of all parts, and of exp(sink), brought to it. 0: no position was
- * visible. sink: LEAST where there is none. */
+/* Weight of this rank's part in a head's softmax: exp(m - M) / L with M the largest maximum and L
+ * the sum of all parts and of exp(sink), scaled to M. 0: no position was visible. sink: LEAST if
+ * there is none. */
 __device__ static float weight_of_part(const float *stats, int64_t ranks, int64_t mine, float sink)
 {
     float most = sink, total = 0;
@@ -149,7 +148,7 @@ __device__ static float weight_of_part(const float *stats, int64_t ranks, int64_
     return total > 0 ? expf(stats[mine] - most) * (1 / total) : 0.0f;
 }
 
-/* sinks: [heads]; its data NULL: none. */
+/* sinks: [heads]; data NULL: none. */
 __global__ static void merge_kernel(const float *parts, const float *stats, view sinks, view y,
                                     int64_t rows, int64_t heads, int64_t ranks, int64_t mine,
                                     int dim)
@@ -218,8 +217,8 @@ extern "C" cudaError_t sw_cuda_pick_token(const struct sw_call *call, cudaStream
     return cudaGetLastError();
 }
 
-/* lm_head_loss of each token by itself: (maximum, sum of exponentials, label's logit) of every
- * shard of the vocabulary. */
+/* lm_head_loss per token, from (maximum, sum of exponentials, label's logit) of each vocabulary
+ * shard. */
 __global__ static void logprobs_kernel(const float *in, const int32_t *labels, float *to,
                                        int64_t tokens, int64_t shards)
 {

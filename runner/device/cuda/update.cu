@@ -1,5 +1,5 @@
-/* Kernels of the update: sums of squares, the gradient's norm, AdamW with moments as wide as sums,
- * in bf16 or in codes by blocks (core/base/blockwise.h). */
+/* Kernels of the update: sums of squares, the gradient norm, AdamW with moments in the type of
+ * sums, in bf16, or in blockwise codes (core/base/blockwise.h). */
 #include "runner/device/cuda/kernel.cuh"
 
 #include "core/base/blockwise.h"
@@ -38,7 +38,7 @@ struct norm_parts {
     view part[SW_CUDA_NORM_PARTS];
 };
 
-/* The sum of `count` parts and of what earlier launches left in `out`; its root after the last. */
+/* Adds `count` parts to the earlier launches' sum in `out`; the last launch takes the root. */
 __global__ static void grad_norm_kernel(struct norm_parts parts, int count, bool first, bool last,
                                         view out)
 {
@@ -52,7 +52,7 @@ __global__ static void grad_norm_kernel(struct norm_parts parts, int count, bool
     sw_store(out.data, out.dtype, 0, (float)(last ? sqrt(sum) : sum));
 }
 
-/* sw_step_updates. loss without data: of an update that is not guarded. */
+/* sw_step_updates. loss without data: an unguarded update. */
 __device__ static bool updates(const struct sw_cuda_step &s, view loss, float length)
 {
     return !s.no_update &&
@@ -60,8 +60,8 @@ __device__ static bool updates(const struct sw_cuda_step &s, view loss, float le
                                   (double)length <= s.most_norm));
 }
 
-/* AdamW's step for a number: Loshchilov & Hutter 2019, m, v with bias correction; decay is not
- * part of the gradient. keep: what decay leaves of a weight. */
+/* One element's AdamW step: Loshchilov & Hutter 2019, bias-corrected m and v, decay decoupled from
+ * the gradient. keep: factor that decay leaves of a weight. */
 __device__ static void adamw(const struct sw_cuda_step &s, float shrink, float keep, float gradient,
                              float &weight, float &mean, float &square)
 {
@@ -71,7 +71,7 @@ __device__ static void adamw(const struct sw_cuda_step &s, float shrink, float k
     weight = weight * keep - s.rate * mean / (sqrtf(square) * s.root + s.eps);
 }
 
-/* copy: of w; without data: none is kept. */
+/* copy: rounded copy of w; without data: none. */
 __global__ static void adamw_kernel(view w, view g, view m, view v, view norm, view loss, view copy,
                                     bool decay, int64_t elems, const struct sw_cuda_step *step)
 {
@@ -110,7 +110,7 @@ __device__ static uint8_t code_of(const struct sw_blockwise_table &table, float 
     return (uint8_t)(code > least ? code : least);
 }
 
-/* Over a warp: the largest magnitude; infinity where one is not finite. */
+/* Largest magnitude in a warp; infinity if an element is not finite. */
 __device__ static float largest(const float *x, int count)
 {
     float most = 0;
@@ -121,7 +121,7 @@ __device__ static float largest(const float *x, int count)
     return most;
 }
 
-/* Moments in codes, by blocks of w; the largest magnitude of each. */
+/* Moments in codes by blocks of w, and each block's largest magnitude. */
 struct codes {
     uint8_t *m, *v;
     float *most_m, *most_v;
@@ -129,7 +129,7 @@ struct codes {
     int block; /* elements */
 };
 
-/* A warp for each block of codes; a lane has every 32nd number of it. */
+/* A warp per block of codes; a lane takes every 32nd element. */
 __global__ static void adamw_codes_kernel(view w, view g, struct codes c, view norm, view loss,
                                           view copy, bool decay,
                                           const struct sw_blockwise_table *tables,
