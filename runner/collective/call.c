@@ -81,7 +81,7 @@ struct sw_block sw_call_send_block(const struct sw_collective_call *call, int32_
         rows = call->outer;
         stride = call->n * call->middle * call->m * call->inner;
         share = stride / group;
-    } else { /* all_gather: everyone gets all of it */
+    } else { /* all_gather: all members get all of it */
         member = 0;
     }
     return (struct sw_block){member * share * element, rows, share * element, stride * element};
@@ -177,7 +177,7 @@ void sw_block_unpack(void *base, const struct sw_block *block, int64_t first, in
 void sw_block_copy(void *to_base, const struct sw_block *to, const void *from_base,
                    const struct sw_block *from)
 {
-    /* One of the two has the longer rows; walk those, a row is contiguous on that side. */
+    /* Walks the side with longer rows: each of them is contiguous. */
     if (to->row_bytes >= from->row_bytes) {
         unsigned char *row = (unsigned char *)to_base + to->offset_bytes;
         for (int64_t i = 0; i < to->rows; i++)
@@ -212,8 +212,8 @@ int32_t sw_call_operand_find(const struct sw_collective_call *call, int64_t firs
     return -1;
 }
 
-/* The part of operand i that [first, first + elems) of all operands covers: sets *begin (in the
- * operand) and *packed (in the range) and returns its length, 0 for none. */
+/* Part of operand i within [first, first + elems) of the concatenated operands: sets *begin (in the
+ * operand) and *packed (in the range); returns its length, 0 for none. */
 static int64_t overlap(const struct sw_collective_call *call, int32_t i, int64_t operand_first,
                        int64_t first, int64_t elems, int64_t *begin, int64_t *packed)
 {
@@ -254,7 +254,7 @@ void sw_call_operands_unpack(const struct sw_collective_call *call, int64_t firs
 
 enum { TILE = 1024 }; /* elements summed at a time: stays in the first-level cache */
 
-/* `to` may be either of the two. */
+/* `to` may equal an operand. */
 static void add_f32(float *to, const float *a, const float *b, int64_t elems)
 {
     for (int64_t i = 0; i < elems; i++)
@@ -277,7 +277,7 @@ static void sum_f32(float *to, const void *const *from, int32_t count, int64_t e
     }
 }
 
-/* `to` may be either of the two. */
+/* `to` may equal an operand. */
 static void add_f64(double *to, const double *a, const double *b, int64_t elems)
 {
     for (int64_t i = 0; i < elems; i++)
@@ -320,7 +320,7 @@ static void sum_bf16(uint16_t *to, const void *const *from, int32_t count, int64
 static void sum_i32(int32_t *to, const void *const *from, int32_t count, int64_t elems)
 {
     for (int64_t i = 0; i < elems; i++) {
-        uint32_t sum = 0; /* wraps, where a signed sum would be undefined */
+        uint32_t sum = 0; /* wraps; a signed sum would be undefined */
         for (int32_t s = 0; s < count; s++)
             sum += ((const uint32_t *)from[s])[i];
         memcpy(to + i, &sum, sizeof sum);
@@ -345,7 +345,7 @@ void sw_sum(enum sw_dtype dtype, void *to, const void *const *from, int32_t coun
     case SW_I8:
     case SW_E4M3:
     case SW_CODES:
-    case SW_I4: /* sw_collective_call_check refuses them */
+    case SW_I4: /* refused by sw_collective_call_check */
     case SW_DTYPE_COUNT:
         break;
     }

@@ -1,7 +1,6 @@
-/* What a collective call means in bytes: which block of the input goes to which member, where a
- * member's block lands in the output, and how strided blocks are copied and operands are summed.
- * Shared by every implementation. Pure functions over the caller's memory; nothing is owned or
- * allocated. */
+/* Byte layout of collective calls: the input block for each member, the output block from each
+ * member; copies of strided blocks and sums of operands. Shared by all implementations. Pure
+ * functions on the caller's memory; owns and allocates nothing. */
 #ifndef SW_COLLECTIVE_CALL_H
 #define SW_COLLECTIVE_CALL_H
 
@@ -9,50 +8,50 @@
 #include "runner/collective/collective.h"
 
 /* Fills outer, n, middle, m, inner, dim_first, elems[0], count and kind from the local input shape;
- * leaves the rest alone. ndim may be SW_MAX_DIMS + 1: a whole stack is given with its instances as
- * leading dimension (and dim, dim_to one higher). For all_reduce dim and dim_to are ignored;
- * operands after the first are the caller's to add (count, elems[i], in[i], out[i]). */
+ * leaves the other members alone. ndim may be SW_MAX_DIMS + 1: a whole stack, its instances as
+ * leading dimension (dim, dim_to one higher). all_reduce ignores dim and dim_to; the caller adds
+ * operands after the first (count, elems[i], in[i], out[i]). */
 void sw_collective_call_shape(struct sw_collective_call *call, enum sw_collective kind, int ndim,
                               const int64_t *local_in, int dim, int dim_to);
 
-/* Errors (SW_BAD_INPUT): the dimension that is split does not divide by the group; count out of
- * range; a slice. */
+/* Errors (SW_BAD_INPUT): the split dimension does not divide by the group; count out of range; a
+ * slice. */
 int sw_collective_call_check(const struct sw_collective_call *call, int32_t group,
                              struct sw_error *err);
 
-/* rows runs of row_bytes, stride_bytes apart, from offset_bytes on: a block of a dense array. */
+/* A block of a dense array: rows of row_bytes, stride_bytes apart, from offset_bytes. */
 struct sw_block {
     int64_t offset_bytes, rows, row_bytes, stride_bytes;
 };
 
-/* Not for all_reduce. The block of this rank's input that `member` gets. */
+/* Block of this rank's input for `member`. Not for all_reduce. */
 struct sw_block sw_call_send_block(const struct sw_collective_call *call, int32_t group,
                                    int32_t member);
-/* The block of this rank's output that comes from `member` (reduce_scatter: the whole output). */
+/* Block of this rank's output from `member` (reduce_scatter: the whole output). */
 struct sw_block sw_call_receive_block(const struct sw_collective_call *call, int32_t group,
                                       int32_t member);
 struct sw_collective_slots sw_call_slots(const struct sw_collective_call *call, int32_t group);
 
 int64_t sw_block_bytes(const struct sw_block *block);
 bool sw_block_contiguous(const struct sw_block *block);
-/* Where byte `at` of its rows, one behind the other, lies in the array; returns how many bytes from
- * there on lie together. */
+/* Array offset of byte `at` in the block's concatenated rows; returns the contiguous bytes from
+ * there. */
 int64_t sw_block_run(const struct sw_block *block, int64_t at, int64_t *offset_bytes);
-/* Copies bytes [first, first + bytes) of the block, in the order of its rows, to or from contiguous
- * memory. `base` is the array the block lies in. */
+/* Copies bytes [first, first + bytes) of the block's concatenated rows to or from contiguous
+ * memory. `base`: the block's array. */
 void sw_block_pack(void *packed, const void *base, const struct sw_block *block, int64_t first,
                    int64_t bytes);
 void sw_block_unpack(void *base, const struct sw_block *block, int64_t first, int64_t bytes,
                      const void *packed);
-/* Copies a whole block to another of the same size. */
+/* Copies a block to another of the same size. */
 void sw_block_copy(void *to_base, const struct sw_block *to, const void *from_base,
                    const struct sw_block *from);
 
-/* Elements [first, first + elems) of an all_reduce's operands laid one behind the other: the
- * operand that holds them all and where in it, or -1 when they lie in several. */
+/* Finds elements [first, first + elems) of an all_reduce's concatenated operands: returns the
+ * operand that holds all of them and sets their offset in it; -1 if they span several. */
 int32_t sw_call_operand_find(const struct sw_collective_call *call, int64_t first, int64_t elems,
                              int64_t *offset_bytes);
-/* Copies such a range from the inputs, to the outputs. */
+/* Copies such a range from the inputs; below, to the outputs. */
 void sw_call_operands_pack(const struct sw_collective_call *call, void *packed, int64_t first,
                            int64_t elems);
 void sw_call_operands_unpack(const struct sw_collective_call *call, int64_t first, int64_t elems,

@@ -38,16 +38,16 @@ void sw_direct_free(struct sw_direct *direct)
     direct->sources = NULL;
 }
 
-/* One call as one member of its group sees it. Members are found by their places, those of a node
- * next to each other. */
+/* A call as seen by one member of its group. Members are addressed by position in the order, a
+ * node's being adjacent. */
 struct member {
     struct sw_direct *direct;
     const struct sw_collective_call *call;
-    int32_t group, own, index; /* own: which member this is, index: its place */
-    int32_t each;              /* places of each node; all of them where blocks go directly */
-    int32_t on_node;           /* members on each node, whose sums are made first */
+    int32_t group, own, index; /* own: this member's index, index: its position */
+    int32_t each;              /* positions per node; all if blocks go directly */
+    int32_t on_node;           /* members on each node, summed first */
     int64_t element;
-    int64_t share; /* of an all_reduce: elements that each member sums */
+    int64_t share; /* all_reduce: elements that each member sums */
     struct sw_collective_slots slots;
     int32_t send_count, receive_count;
 };
@@ -62,7 +62,7 @@ static void *slot(const struct member *m, int32_t index)
     return (unsigned char *)m->call->workspace + index * m->slots.slot_bytes;
 }
 
-/* The place k further: everyone starts with another partner. */
+/* Position k further: each member starts with a different partner. */
 static int32_t further(const struct member *m, int32_t k)
 {
     return (m->index + k) % m->group;
@@ -111,27 +111,27 @@ static void find_topology(struct member *m)
         ;
 }
 
-/* Blocks of so many bytes are sent by node only if that is worth it. */
+/* Sends blocks by node if they are large enough. */
 static void choose_way(struct member *m, int64_t block_bytes)
 {
     if (block_bytes >= SW_BY_NODE_BYTES)
         m->each = m->on_node;
 }
 
-/* Whether that one's block comes from itself: it is on this node, or on another in this one's place
- * there. */
+/* True if the member's block comes from itself: it is on this node, or at this one's position on
+ * another. */
 static bool is_first_hand(const struct member *m, int32_t from)
 {
     return from / m->each == m->index / m->each || from % m->each == m->index % m->each;
 }
 
-/* The place k further on this node. */
+/* Position k further on this node. */
 static int32_t neighbour(const struct member *m, int32_t k)
 {
     return m->index - m->index % m->each + (m->index + k) % m->each;
 }
 
-/* That one's place so many nodes before. */
+/* The same position `nodes` nodes before. */
 static int32_t counterpart(const struct member *m, int32_t position, int32_t nodes)
 {
     return (position + m->group - nodes * m->each) % m->group;
@@ -139,7 +139,7 @@ static int32_t counterpart(const struct member *m, int32_t position, int32_t nod
 
 /* ---- What goes to all members ---- */
 
-/* What comes from that place: `bytes` to `data`. */
+/* Expects `bytes` from a position, into `data`. */
 static void expect(struct member *m, int32_t from, void *data, int64_t bytes)
 {
     const int32_t giver =
@@ -148,8 +148,8 @@ static void expect(struct member *m, int32_t from, void *data, int64_t bytes)
         .peer = rank_at(m, giver), .bytes = (size_t)bytes, .data.receive = data};
 }
 
-/* The same of bytes [first, first + bytes) of its block: to where they belong if the transport
- * brings them there and nobody waits for them behind this rank, else into the slot. */
+/* Expects bytes [first, first + bytes) of a block: scattered into the output if the transport can
+ * and this rank does not pass them on, else into the slot. */
 static void expect_scattered(struct member *m, int32_t from, int64_t first, int64_t bytes,
                              void *slot)
 {
@@ -171,8 +171,8 @@ static void add_part(struct member *m, int32_t from)
         m->direct->receives[m->receive_count++] = m->direct->parts[from];
 }
 
-/* `bytes` of this rank go to all others, what is expected of them comes. Between two ranks at most
- * one message each way is under way. */
+/* Sends `bytes` of this rank to all others and receives the expected parts. At most one message
+ * each way between two ranks. */
 static int hand_out(struct member *m, const void *own, int64_t bytes, struct sw_error *err)
 {
     for (int32_t k = 1; k < m->group; k++) {
@@ -198,8 +198,8 @@ static int hand_out(struct member *m, const void *own, int64_t bytes, struct sw_
     return 0;
 }
 
-/* Each other member gets its own part of bytes [first, first + bytes) of the blocks, what is
- * expected of them comes. */
+/* Sends each other member its part of bytes [first, first + bytes) of the blocks and receives the
+ * expected parts. */
 static int deal_out(struct member *m, bool pack, int32_t first_slot, int64_t first, int64_t bytes,
                     struct sw_error *err)
 {
@@ -218,7 +218,7 @@ static int deal_out(struct member *m, bool pack, int32_t first_slot, int64_t fir
     return run(m, err);
 }
 
-/* all_gather and all_to_all: blocks move, nothing is summed. */
+/* all_gather and all_to_all: move blocks without sums. */
 static int move_blocks(struct member *m, struct sw_error *err)
 {
     const struct sw_collective_call *call = m->call;
@@ -263,8 +263,7 @@ static int move_blocks(struct member *m, struct sw_error *err)
 
 /* ---- Sums ---- */
 
-/* Where elements [first, first + elems) of the inputs can be read: in place, or packed into
- * `spare`. */
+/* Elements [first, first + elems) of the inputs: in place, or packed into `spare`. */
 static const void *read_range(const struct member *m, int64_t first, int64_t elems, void *spare)
 {
     int64_t offset;
@@ -275,8 +274,8 @@ static const void *read_range(const struct member *m, int64_t first, int64_t ele
     return spare;
 }
 
-/* Where elements [first, first + elems) of the outputs can be written: in place, or in `spare`,
- * from where write_range brings them to their place. */
+/* Memory for elements [first, first + elems) of the outputs: in place, or `spare`, from which
+ * write_range copies them. */
 static void *write_target(const struct member *m, int64_t first, int64_t elems, void *spare)
 {
     int64_t offset;
@@ -295,14 +294,14 @@ static void *spare_own_slot(const struct member *m)
     return m->call->count > 1 ? slot(m, 2 * (m->group - 1)) : NULL;
 }
 
-/* Where the part of the one in that place begins in all operands of an all_reduce, in elements. */
+/* First element of a position's part in the concatenated operands of an all_reduce. */
 static int64_t part_begin(const struct member *m, int32_t position)
 {
     return member_at(m, position) * m->share;
 }
 
-/* Bytes of [first, first + bytes) that there are of its part of the sum: of an all_reduce the last
- * parts may end before. */
+/* Bytes of [first, first + bytes) within a position's part of the sum: an all_reduce's last parts
+ * may be shorter. */
 static int64_t part_bytes(const struct member *m, int32_t position, int64_t first, int64_t bytes)
 {
     const int64_t all = sw_call_total_elems(m->call) - part_begin(m, position);
@@ -312,8 +311,8 @@ static int64_t part_bytes(const struct member *m, int32_t position, int64_t firs
     return left > 0 ? smaller(left, bytes) : 0;
 }
 
-/* This rank's bytes [first, first + bytes) of the part of the one in that place: where they lie, or
- * packed into that slot. */
+/* This rank's bytes [first, first + bytes) of a position's part: in place, or packed into slot
+ * `spare`. */
 static const void *own_part(struct member *m, int32_t position, int64_t first, int64_t bytes,
                             int32_t spare)
 {
@@ -328,16 +327,15 @@ static const void *own_part(struct member *m, int32_t position, int64_t first, i
     return slot(m, spare);
 }
 
-/* Of `count` that stand in a ring, sources[] of those but the one in that place: what came from the
- * k-th before it lies in slot k - 1, behind `done` bytes. */
+/* Fills sources[] of a ring of `count`, except `position`: data from the k-th before it lies in
+ * slot k - 1, after `done` bytes. */
 static void find_sources(const struct member *m, int32_t count, int32_t position, int64_t done)
 {
     for (int32_t k = 1; k < count; k++)
         m->direct->sources[(position + count - k) % count] = (unsigned char *)slot(m, k - 1) + done;
 }
 
-/* Sums sources[], of all places each node's first: those of others lie in slots, where a node's sum
- * may stay. */
+/* Sums sources[], first within each node; a node's sum overwrites a slot of another member. */
 static void sum_sources(const struct member *m, void *to, int64_t elems)
 {
     const void **sources = m->direct->sources;
@@ -351,8 +349,8 @@ static void sum_sources(const struct member *m, void *to, int64_t elems)
     sw_sum(m->call->dtype, to, sources, nodes > 1 ? nodes : m->each, elems);
 }
 
-/* The sum over this node of bytes [first, first + bytes) of the part of the one in that place, the
- * others' in the first slots. Rows that are worth a sum each are read where they lie. */
+/* Sums over this node bytes [first, first + bytes) of a position's part; the others' lie in the
+ * first slots. Long rows are read in place. */
 static void sum_inside(struct member *m, int32_t position, int64_t first, int64_t bytes, void *to)
 {
     enum { ROW_BYTES_MIN = 256 };
@@ -373,16 +371,15 @@ static void sum_inside(struct member *m, int32_t position, int64_t first, int64_
     }
 }
 
-/* Slots of sums, of group 2 or more: 0 .. group-2 for what comes, but those that hold a node's sums
- * for each of the nodes, the last ones; where parts are packed also group-1 .. 2*group-3 for what
- * goes and 2*group-2 for the own one. */
+/* Slots of a sum, for a group of 2 or more: 0 .. group-2 receive, the last of them hold one sum per
+ * node; with packing group-1 .. 2*group-3 send and 2*group-2 holds this rank's own part. */
 static void *node_sum_slot(const struct member *m, int32_t node)
 {
     return slot(m, m->group - 1 - m->group / m->each + node);
 }
 
-/* Of bytes [first, first + bytes) of their parts, what the members in this one's place need of this
- * node: its members' sum, to the slot of each one's node; of one node, to `to`. */
+/* Computes this node's sums of bytes [first, first + bytes) for the members at this position on
+ * every node, into each one's node slot; with one node, into `to`. */
 static int sum_on_node(struct member *m, int64_t first, int64_t bytes, void *to,
                        struct sw_error *err)
 {
@@ -407,8 +404,8 @@ static int sum_on_node(struct member *m, int64_t first, int64_t bytes, void *to,
     return 0;
 }
 
-/* Bytes [first, first + bytes) of this rank's part, summed over all members, to `to`; fewer where
- * the part ends before. */
+/* Sums bytes [first, first + bytes) of this rank's part over all members into `to`; fewer if the
+ * part ends. */
 static int sum_part(struct member *m, int64_t first, int64_t bytes, void *to, struct sw_error *err)
 {
     const int32_t nodes = m->group / m->each, here = m->index / m->each;
@@ -448,7 +445,7 @@ static int reduce_scatter(struct member *m, struct sw_error *err)
     return 0;
 }
 
-/* Everyone gets everything and sums it: one exchange where a scattered sum takes two. */
+/* Every member gets everything and sums it: one exchange instead of two. */
 static int all_reduce_small(struct member *m, int64_t elems, struct sw_error *err)
 {
     const void **sources = m->direct->sources;
@@ -472,16 +469,15 @@ static int all_reduce_small(struct member *m, int64_t elems, struct sw_error *er
     return 0;
 }
 
-/* Member i sums the i-th part of all operands laid one behind the other, and hands it to the
- * others. */
+/* Member i sums part i of the concatenated operands and sends it to the others. */
 static int all_reduce_large(struct member *m, int64_t elems, struct sw_error *err)
 {
     const int64_t most = smaller(m->slots.slot_bytes, m->direct->message_bytes_max) / m->element;
     m->share = (elems + m->group - 1) / m->group;
     choose_way(m, m->share * m->element);
     for (int64_t at = 0; at < m->share; at += most) {
-        /* This round's range of member i: [i * share + at, + length), cut off at the end of its
-         * part and of all. */
+        /* This round's range of member i, [i * share + at, + length), clipped to its part and to
+         * the total. */
         const int64_t first = at * m->element;
         const int64_t bytes = smaller(most, m->share - at) * m->element;
         const int64_t own_first = part_begin(m, m->index) + at;
@@ -618,8 +614,7 @@ char *sw_direct_transfer_format(int32_t to, size_t send_bytes, int32_t from, siz
     return buffer;
 }
 
-/* Everyone's piece k travels in everyone's round k, so no order of lengths can make a ring of ranks
- * that wait for each other. */
+/* All ranks send piece k in round k: different lengths cannot form a circle of waiting ranks. */
 int sw_direct_transfer(struct sw_direct *direct, int32_t to, const void *send, size_t send_bytes,
                        int32_t from, void *receive, size_t receive_bytes, struct sw_error *err)
 {
@@ -654,7 +649,7 @@ int sw_direct_barrier(struct sw_direct *direct, struct sw_error *err)
 {
     const struct sw_transport_vtable *vtable = direct->transport->vtable;
     const int32_t ranks = sw_mesh_rank_count(&direct->mesh);
-    /* Dissemination (Hensgen, Finkel, Manber 1988): after round i each rank has heard of 2^(i+1)
+    /* Dissemination (Hensgen, Finkel, Manber 1988): after round i each rank knows 2^(i+1)
      * others. */
     for (int32_t distance = 1; distance < ranks; distance *= 2) {
         const unsigned char token = 1;

@@ -8,7 +8,7 @@
 
 enum { ASK_TAG = SW_INQUIRY_TAG, ANSWER_TAG, SLOTS = 64 };
 
-/* A message on its way; its memory may not change before it has left. */
+/* A message in transit; its memory is unchanged until sent. */
 struct letter {
     int32_t words[2];
     MPI_Request request;
@@ -18,10 +18,10 @@ struct sw_inquiry {
     MPI_Comm comm;
     int32_t ranks;
     struct letter letters[SLOTS];
-    int32_t asked;  /* the rank that was asked last; -1: none */
-    int32_t hops;   /* ranks asked one after the other */
-    int32_t number; /* of the question, so that a late answer to an older one is none */
-    double since;   /* when it was asked */
+    int32_t asked;  /* rank asked last; -1: none */
+    int32_t hops;   /* ranks asked in a row */
+    int32_t number; /* the question's, to ignore late answers to older ones */
+    double since;   /* time it was asked */
 };
 
 struct sw_inquiry *sw_inquiry_create(const void *mpi_comm, int32_t ranks)
@@ -37,7 +37,7 @@ struct sw_inquiry *sw_inquiry_create(const void *mpi_comm, int32_t ranks)
     return q;
 }
 
-/* Without a free slot nothing is sent: those that ask do so again, of others. */
+/* Drops the message if no slot is free: its receiver asks again. */
 static void send(struct sw_inquiry *q, int32_t to, int tag, int32_t first, int32_t second)
 {
     for (int32_t i = 0; i < SLOTS; i++) {

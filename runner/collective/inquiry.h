@@ -1,9 +1,8 @@
-/* Who keeps a job waiting. A rank that waits long asks the one it waits for; who waits, too,
- * answers for whom, and is asked no more. The first that does not answer is the one that hangs:
- * every rank that waits comes to the same one, while the neighbours of those that wait are
- * innocent.
+/* Finds the rank that a job waits for. A rank that waits long asks the one it waits for; one that
+ * waits itself answers with the rank it waits for, which is asked next. The first rank that does
+ * not answer hangs: every waiting rank finds the same one, and does not blame its neighbours.
  *
- * Used by one thread, between looks at messages of its own. */
+ * Used by one thread, between checks of its own messages. */
 #ifndef SW_COLLECTIVE_INQUIRY_H
 #define SW_COLLECTIVE_INQUIRY_H
 
@@ -12,19 +11,17 @@
 
 struct sw_inquiry;
 
-/* mpi_comm: the address of an MPI_Comm (this header stands without MPI's), with two tags,
- * SW_INQUIRY_TAG and the next, that nothing else uses; the communicator outlives it. NULL: no
- * memory.
- */
+/* mpi_comm: address of an MPI_Comm (this header does not include MPI's) whose tags SW_INQUIRY_TAG
+ * and the next are unused; it outlives the inquiry. NULL: no memory. */
 struct sw_inquiry *sw_inquiry_create(const void *mpi_comm, int32_t ranks);
 enum { SW_INQUIRY_TAG = 100 };
-/* To be called now and then while this rank waits for waits_for: answers those that ask. */
+/* Answers the ranks that ask; called repeatedly while this rank waits for waits_for. */
 void sw_inquiry_answer(struct sw_inquiry *inquiry, int32_t waits_for);
-/* The same, and asks: to be called until it is true, which takes a `patience_s` without an answer.
- * *culprit: the rank that does not answer; -1: the ranks wait for each other in a circle. */
+/* Answers and asks; called until true, which takes `patience_s` without an answer. *culprit: the
+ * rank that does not answer; -1: the ranks wait for each other in a circle. */
 bool sw_inquiry_ask(struct sw_inquiry *inquiry, int32_t waits_for, double patience_s,
                     int32_t *culprit);
-/* This rank got what it waited for. */
+/* Ends the question: this rank got its message. */
 void sw_inquiry_stop(struct sw_inquiry *inquiry);
 void sw_inquiry_free(struct sw_inquiry *inquiry);
 

@@ -1,8 +1,7 @@
-/* Ranks are MPI processes. All communication is messages between two of them, on one node without
- * MPI (shm.c) where that can be, else nonblocking on one duplicate of MPI_COMM_WORLD, completed by
- * the thread that executes them (queue.c): groups need no communicators of their own, since every
- * pair of ranks makes its calls in the same order and MPI keeps messages between two ranks in
- * order. */
+/* Ranks are MPI processes. All communication is messages between pairs: on one node without MPI if
+ * possible (shm.c), else nonblocking on a duplicate of MPI_COMM_WORLD, completed by the executing
+ * thread (queue.c). Groups need no communicators: every pair of ranks makes its calls in one order,
+ * and MPI keeps that order. */
 #include "core/base/clock.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/inquiry.h"
@@ -19,39 +18,39 @@
 
 enum {
     MESSAGE_TAG = 1,
-    /* Looks that only give way, before the first nap: a message on its way needs no longer. */
+    /* Looks that only yield, before the first nap: an arriving message needs no longer. */
     YIELDS = 32,
-    /* A neighbour wakes who sleeps, but that takes longer than a look. */
+    /* A neighbour wakes a sleeper, but that takes longer than a look. */
     NEAR_YIELDS = 2,
-    /* Then naps, since a rank's other threads and other ranks may need this core: a part of the
-     * time waited so far. Messages of other nodes take longer and their looks cost more: with naps
-     * up to 400 us instead of 50, eight ranks on four nodes of 800 Mbit/s and two cores took about
-     * a tenth less for a step. After a long wait a nap is a small part of it: what comes then, as
-     * from a rank that saves, has taken its time. */
+    /* Then naps, a share of the time waited so far, since other threads and ranks may need this
+     * core. Messages between nodes take longer and their looks cost more: with naps up to 400 us
+     * instead of 50, a step of eight ranks on four nodes of 800 Mbit/s and two cores took a tenth
+     * less. After a long wait, as for a rank that saves, a nap is a small part of it. */
     NAP_FIRST_NS = 20000,
     NAP_NEAR_NS = 50000,
     NAP_FAR_NS = 400000,
     NAP_LAST_NS = 5000000,
     NAP_PART = 8,
     NAP_LONG_PART = 64,
-    /* Between nodes a message goes in pieces that Open MPI's TCP sends off unasked: up to 64 KiB
-     * with its header, where nobody changed that. Longer ones first ask the receiver, and on a slow
-     * network the answer waits behind data: to gather 262 kB over four nodes of two ranks took 28
+    /* Between nodes a message goes in pieces that Open MPI's TCP sends without a handshake: by
+     * default up to 64 KiB with the header. Longer ones ask the receiver first, and on a slow
+     * network the answer queues behind data: gathering 262 kB over four nodes of two ranks took 28
      * ms at 200 Mbit/s whole and 22.5 ms in pieces; the line needs 21. */
     PIECE_BYTES = 63 << 10,
-    ROW_BYTES_MIN = 2048, /* shorter ones cost the kernel more than a copy of them */
-    PATIENCE_SECONDS = 2, /* for a rank's answer to whom it waits for */
-    PIECES = 8 /* of a message on their way at once: enough to keep a line busy during a nap */
+    ROW_BYTES_MIN = 2048, /* shorter rows cost the kernel more than a copy */
+    PATIENCE_SECONDS = 2, /* for a rank's answer to an inquiry */
+    PIECES = 8            /* pieces of a message under way at once: they keep a line busy during a
+                           * nap */
 };
 
 enum message_state { OF_MPI, TO_POST, TO_RELEASE, TO_TAKE, DONE };
 
-/* A message under way: MPI's pieces are started in order, so they arrive in order. */
+/* A message under way: MPI pieces are started, and arrive, in order. */
 struct message {
     const struct sw_transfer *transfer;
-    enum message_state state; /* TO_...: what is next for a neighbour's */
-    size_t started;           /* bytes of it */
-    int bytes[PIECES];        /* of the piece in each slot */
+    enum message_state state; /* TO_...: next action for a neighbour's message */
+    size_t started;           /* bytes started */
+    int bytes[PIECES];        /* size of each slot's piece */
 };
 
 struct mpi_transport {
@@ -59,13 +58,13 @@ struct mpi_transport {
     MPI_Comm comm;
     int32_t capacity;
     struct message *messages; /* [capacity] receives, then sends */
-    MPI_Request *requests;    /* [capacity * PIECES] of message m in slot s: s * messages + m */
+    MPI_Request *requests;    /* [capacity * PIECES]; message m in slot s: s * messages + m */
     MPI_Status *statuses;     /* [capacity * PIECES] */
     int *indices;             /* [capacity * PIECES] */
     size_t piece_bytes;       /* between nodes */
-    struct sw_shm *shm;       /* NULL: MPI carries what stays on this node, too */
+    struct sw_shm *shm;       /* NULL: MPI is used on this node too */
     int *local;               /* [ranks] on this rank's node; MPI_UNDEFINED: on another */
-    int32_t *node;            /* [ranks] as the lowest rank on it */
+    int32_t *node;            /* [ranks] the node's lowest rank */
     int32_t ranks;
     double stall_seconds;
     struct sw_inquiry *inquiry;
@@ -73,14 +72,14 @@ struct mpi_transport {
 
 /* The messages of one exchange. */
 struct batch {
-    int32_t receives, count; /* messages that are received; all */
-    int32_t slots;           /* that the longest message needs */
+    int32_t receives, count; /* received messages; all messages */
+    int32_t slots;           /* slots that the longest message needs */
     int32_t flying;          /* pieces under way */
-    int32_t neighbours;      /* messages that are not done and not MPI's */
-    bool far;                /* some go to or come from other nodes */
+    int32_t neighbours;      /* messages neither done nor MPI's */
+    bool far;                /* true if some go to or come from other nodes */
 };
 
-/* How long a rank sleeps for a neighbour before it looks whether it is still there. */
+/* Longest sleep before a rank checks that its neighbour lives. */
 static const double NEAR_REST_SECONDS = 0.1;
 
 static int fail_mpi(int code, struct sw_error *err)
@@ -115,7 +114,7 @@ static size_t piece_bytes(const struct mpi_transport *t, const struct sw_transfe
     return is_on_node(t, x->peer) || x->bytes < t->piece_bytes ? x->bytes : t->piece_bytes;
 }
 
-/* Starts the next piece of a message in a free slot, if it has one left. */
+/* Starts a message's next piece, if any, in a free slot. */
 static int start_piece(struct mpi_transport *t, struct batch *b, int32_t message, int32_t slot)
 {
     struct message *m = &t->messages[message];
@@ -138,7 +137,7 @@ static int start_piece(struct mpi_transport *t, struct batch *b, int32_t message
     return MPI_SUCCESS;
 }
 
-/* Sets up the messages and starts the first pieces of all; an MPI error code. */
+/* Sets up the messages and starts the first pieces of all; returns an MPI error code. */
 static int start_batch(struct mpi_transport *t, const struct sw_transfer *sends,
                        const struct sw_transfer *receives, struct batch *b)
 {
@@ -166,7 +165,7 @@ static int start_batch(struct mpi_transport *t, const struct sw_transfer *sends,
     return MPI_SUCCESS;
 }
 
-/* Checks the pieces that MPI_Testsome reported and starts the next ones in their slots. */
+/* Checks the pieces reported by MPI_Testsome and starts the next ones in their slots. */
 static int go_on(struct mpi_transport *t, struct batch *b, int completed, int code,
                  struct sw_error *err)
 {
@@ -189,7 +188,7 @@ static int go_on(struct mpi_transport *t, struct batch *b, int completed, int co
     return 0;
 }
 
-/* The lowest rank that something is still expected from, or that takes nothing. */
+/* Lowest rank that a receive or a send waits for. */
 static int32_t waits_for(const struct mpi_transport *t, const struct batch *b)
 {
     int32_t peer = INT32_MAX;
@@ -220,8 +219,8 @@ static int fail_stalled(const struct mpi_transport *t, int32_t culprit, struct s
                    (int)culprit, t->stall_seconds);
 }
 
-/* After `waited` seconds without any message: fails when it is too long and the rank is found that
- * all wait for, who may be none of those that this one waits for. */
+/* After `waited` seconds without a message: fails if that is too long and the culprit is found,
+ * which may be a rank this one does not wait for. */
 static int look_around(struct mpi_transport *t, const struct batch *b, double waited,
                        struct sw_error *err)
 {
@@ -237,7 +236,7 @@ static int look_around(struct mpi_transport *t, const struct batch *b, double wa
     return 0;
 }
 
-/* After an error: what is under way may not write to the caller's memory later. */
+/* After an error: messages under way must not write to the caller's memory later. */
 static int give_up(struct mpi_transport *t, const struct batch *b)
 {
     for (int32_t i = 0; i < b->slots * b->count; i++) {
@@ -250,7 +249,7 @@ static int give_up(struct mpi_transport *t, const struct batch *b)
     return -1;
 }
 
-/* What MPI has brought since the last look. */
+/* Handles MPI's progress since the last look. */
 static int look_at_mpi(struct mpi_transport *t, struct batch *b, int32_t *progress,
                        struct sw_error *err)
 {
@@ -267,7 +266,7 @@ static int look_at_mpi(struct mpi_transport *t, struct batch *b, int32_t *progre
     return go_on(t, b, completed, code, err);
 }
 
-/* 1: the message came a step further. */
+/* Advances a neighbour's message; 1 if it moved. */
 static int step_of_neighbour(struct mpi_transport *t, struct message *m, struct sw_error *err)
 {
     const struct sw_transfer *x = m->transfer;
@@ -303,7 +302,7 @@ static int step_of_neighbour(struct mpi_transport *t, struct message *m, struct 
     }
 }
 
-/* Sends first: what others wait for should not wait behind what this rank copies. */
+/* Sends first: others should not wait while this rank copies. */
 static int look_at_neighbours(struct mpi_transport *t, struct batch *b, int32_t *progress,
                               struct sw_error *err)
 {
@@ -317,8 +316,8 @@ static int look_at_neighbours(struct mpi_transport *t, struct batch *b, int32_t 
     return 0;
 }
 
-/* The neighbour that lets this rank sleep; -1: none. One that still holds an earlier message comes
- * first: others may wait for what cannot be posted yet. */
+/* Neighbour that this rank may sleep for; -1: none. One that still holds an earlier message comes
+ * first: others may wait for a message that cannot be posted yet. */
 static int32_t sleeps_for(const struct mpi_transport *t, const struct batch *b)
 {
     static const enum message_state order[] = {TO_POST, TO_TAKE, TO_RELEASE};
@@ -329,7 +328,7 @@ static int32_t sleeps_for(const struct mpi_transport *t, const struct batch *b)
     return -1;
 }
 
-/* Until something may have happened since `heard`. */
+/* Sleeps until there may be progress since `heard`. */
 static void rest(struct mpi_transport *t, const struct batch *b, uint32_t heard, double waited)
 {
     const int32_t neighbour = sleeps_for(t, b);
@@ -344,7 +343,7 @@ static void rest(struct mpi_transport *t, const struct batch *b, uint32_t heard,
 static int exchange(struct mpi_transport *t, struct batch *b, struct sw_error *err)
 {
     int32_t looks = 0;
-    double last = 0, looked = 0; /* when waiting began; when it was last looked */
+    double last = 0, looked = 0; /* start of the wait; last look */
     while (b->flying > 0 || b->neighbours > 0) {
         const uint32_t heard = t->shm != NULL ? sw_shm_heard(t->shm) : 0;
         int32_t progress = 0;
@@ -357,7 +356,7 @@ static int exchange(struct mpi_transport *t, struct batch *b, struct sw_error *e
             last = 0;
             continue;
         }
-        /* a long time between two looks: it was this rank that stood still */
+        /* a long time between two looks: this rank was stopped itself */
         const double look = sw_clock_now();
         if (last <= 0 || look - looked > t->stall_seconds / 2)
             last = look;
@@ -435,7 +434,8 @@ static int check_environment(const struct sw_mesh *mesh, struct sw_error *err)
     return 0;
 }
 
-/* Which ranks share this rank's node, and what it takes to talk to them; an MPI error code. */
+/* Finds the ranks on this rank's node and sets up shared memory with them; returns an MPI error
+ * code. */
 static int find_shm(struct mpi_transport *t)
 {
     MPI_Comm node = MPI_COMM_NULL;
@@ -504,7 +504,7 @@ int sw_comm_mpi_create(const struct sw_mesh *mesh, const struct sw_axes *groups,
             group_max = group;
     }
     struct mpi_transport *t = transport_new(sw_mesh_rank_count(mesh), group_max, stall_seconds);
-    /* duplicating takes all ranks: one that cannot must not leave the others waiting there */
+    /* duplicating needs all ranks: one that cannot must not leave the others waiting */
     int rank = 0, ready = t != NULL, all_ready = 0;
     int code = MPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (t == NULL)

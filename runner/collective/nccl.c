@@ -1,9 +1,9 @@
-/* Collectives of one rank per GPU through NCCL, queued on a stream of their own.
+/* Collectives through NCCL, one rank per GPU, queued on their own stream.
  *
- * A call waits, on the GPU, for what the compute stream was given before `start`; `wait` makes the
- * compute stream wait for the call. The host waits for nothing, so calls can be recorded. One
- * communicator per set of axes (ncclCommSplit), all made before there is an arena, in the same
- * order on every rank; they share the first one's channels and buffers. */
+ * A call waits, on the GPU, for the compute stream's work before `start`; `wait` makes the compute
+ * stream wait for the call. The host waits for nothing, so calls can be recorded. One communicator
+ * per set of axes (ncclCommSplit), made before the arena, in the same order on every rank; they
+ * share the first one's channels and buffers. */
 #include "runner/collective/nccl.h"
 
 #include "core/base/clock.h"
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <time.h>
 
-/* A buffer that all ranks of a communicator name at the same offsets may be a window of it. */
+/* A buffer at the same offsets on all ranks of a communicator may be registered as its window. */
 #if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
 #define HAVE_WINDOWS 1
 #else
@@ -35,28 +35,27 @@ static const struct sw_axes every_axis = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP,
 struct group {
     struct sw_axes axes; /* effective */
     ncclComm_t comm;
-    bool borrowed;       /* the world's */
-    ncclWindow_t window; /* the arena; NULL: none */
+    bool borrowed;       /* true for the world's communicator */
+    ncclWindow_t window; /* the arena's; NULL: none */
 };
 
 struct nccl {
     struct sw_comm comm;
     struct sw_nccl_job job;
     cudaStream_t compute, stream;
-    cudaEvent_t ready;         /* of the compute stream, at the newest start */
-    cudaEvent_t followed;      /* of the compute stream, at the newest `follow` */
-    cudaEvent_t done[TICKETS]; /* of ticket t: done[t % TICKETS] */
+    cudaEvent_t ready;         /* the compute stream at the latest start */
+    cudaEvent_t followed;      /* the compute stream at the latest `follow` */
+    cudaEvent_t done[TICKETS]; /* ticket t: done[t % TICKETS] */
     uint64_t started;
     ncclComm_t world;
     struct group groups[SW_MESH_GROUPS];
     int32_t group_count;
     char *arena;
     size_t bytes;
-    void *own; /* memory of nccl_allocate: NULL, or what the arena may be */
+    void *own; /* memory from nccl_allocate; the arena may equal it */
     double stall_seconds;
-    void *small, *pinned; /* SMALL_BYTES each, of the device and of the host: for calls on host
-                             memory */
-    bool failed;          /* a stream of it may never end */
+    void *small, *pinned; /* SMALL_BYTES each, on device and host, for calls on host memory */
+    bool failed;          /* true if a stream may never finish */
 };
 
 static int fail_nccl(struct nccl *n, struct sw_axes axes, ncclResult_t code, const char *what,
@@ -91,7 +90,7 @@ static int fail_status(struct nccl *n, struct sw_axes axes, struct sw_nccl_statu
 
 /* ---- Groups ---- */
 
-/* All ranks, in their order: the first communicator is one of them already. */
+/* True if the group is all ranks in order, as in the first communicator. */
 static bool is_world(const struct nccl *n, struct sw_axes axes)
 {
     if (sw_axes_size(&n->comm.mesh, axes) != n->comm.size)
@@ -102,7 +101,7 @@ static bool is_world(const struct nccl *n, struct sw_axes axes)
     return true;
 }
 
-/* The members' lowest rank names the group; members are ordered as sw_axes_index says. */
+/* Splits the world: the members' lowest rank is the color; members are ordered by sw_axes_index. */
 static int split_world(struct nccl *n, struct sw_axes axes, ncclComm_t *out, struct sw_error *err)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -112,7 +111,7 @@ static int split_world(struct nccl *n, struct sw_axes axes, ncclComm_t *out, str
         const int32_t member = sw_axes_member(&n->comm.mesh, axes, n->comm.rank, i);
         lowest = member < lowest ? member : lowest;
     }
-    config.splitShare = 1; /* hundreds of MB of buffers each otherwise */
+    config.splitShare = 1; /* saves hundreds of MB of buffers per communicator */
     const ncclResult_t code = ncclCommSplit(
         n->world, lowest, sw_axes_index(&n->comm.mesh, axes, n->comm.rank), out, &config);
     return code == ncclSuccess ? 0 : fail_nccl(n, axes, code, "making a communicator", err);
@@ -138,8 +137,8 @@ static int find_group(struct nccl *n, struct sw_axes wanted, ncclComm_t *out, st
     return 0;
 }
 
-/* NCCL connects ranks and takes its buffers at the first call of each kind: that must be before the
- * arena takes what is left. */
+/* Makes NCCL connect and allocate, which it does at a kind's first call, before the arena takes the
+ * rest. */
 static int warm_up(struct nccl *n, const struct group *group, struct sw_error *err)
 {
     const int32_t size = sw_axes_size(&n->comm.mesh, group->axes);
@@ -166,7 +165,7 @@ static int warm_up(struct nccl *n, const struct group *group, struct sw_error *e
     return 0;
 }
 
-/* The communication stream goes on when the compute stream has come this far. */
+/* Makes the communication stream wait for the compute stream. */
 static int begin(struct nccl *n, struct sw_error *err)
 {
     cudaError_t code = cudaEventRecord(n->ready, n->compute);
@@ -189,8 +188,8 @@ static int fail_stalled(struct nccl *n, struct sw_error *err)
     return fail_nccl(n, every_axis, ncclRemoteError, what, err);
 }
 
-/* Waits on the host for an event, or without one for a stream; an asynchronous error of NCCL, or a
- * stall, ends the wait. */
+/* Waits on the host for an event or, if NULL, for a stream; NCCL's asynchronous error or a stall
+ * ends the wait. */
 static int look_after(struct nccl *n, cudaStream_t stream, cudaEvent_t event, struct sw_error *err)
 {
     const double begun = sw_clock_now();
@@ -227,9 +226,8 @@ static int drain(struct nccl *n, struct sw_error *err)
     return look_after(n, n->stream, NULL, err);
 }
 
-/* A small all_reduce of host memory (the runner asks whether anyone stops): at once, not queued. By
- * way of pinned memory: a copy from or to any other waits for the stream by itself, and nobody
- * looks after the other ranks then. */
+/* Runs a small all_reduce of host memory (does any rank stop?) at once, through pinned memory:
+ * copying other memory would block on the stream, unwatched. */
 static int start_host(struct nccl *n, const struct sw_collective_call *call, ncclComm_t comm,
                       uint64_t *ticket, struct sw_error *err)
 {
@@ -297,8 +295,8 @@ static int nccl_shift(struct sw_comm *comm, struct sw_axes axes, const void *sen
     return end(n, ticket, err);
 }
 
-/* Between ranks of the mesh, which are numbered as the first communicator's. Counts are size_t: not
- * cut. */
+/* Between ranks of the mesh, numbered as in the first communicator. Counts are size_t: no
+ * pieces. */
 static int nccl_transfer(struct sw_comm *comm, int32_t to, const void *send, size_t send_bytes,
                          int32_t from, void *receive, size_t receive_bytes, uint64_t *ticket,
                          struct sw_error *err)
@@ -325,7 +323,7 @@ static int nccl_transfer(struct sw_comm *comm, int32_t to, const void *send, siz
     return end(n, ticket, err);
 }
 
-/* The stream is in order: a newer event in the place of an old one is as good. */
+/* The stream is in order: an event reused by a newer call is as good. */
 static int nccl_wait(struct sw_comm *comm, uint64_t ticket, struct sw_error *err)
 {
     struct nccl *n = (struct nccl *)comm;
@@ -346,14 +344,14 @@ static int nccl_barrier(struct sw_comm *comm, struct sw_error *err)
                : sw_fail(err, SW_ENVIRONMENT, "rank %d: the job's barrier failed", (int)comm->rank);
 }
 
-/* Memory that NCCL may register for the calls of a recording, which it does of itself; that of
- * cudaMalloc it cannot safely (NCCL's manual, user buffer registration). */
+/* Memory that NCCL can register by itself for recorded calls; not safe for cudaMalloc's (NCCL's
+ * manual, user buffer registration). */
 static void *nccl_allocate(struct sw_comm *comm, size_t bytes)
 {
     struct nccl *n = (struct nccl *)comm;
     void *memory = NULL;
     if (ncclMemAlloc(&memory, bytes > 0 ? bytes : SW_ARENA_ALIGNMENT) != ncclSuccess) {
-        (void)cudaGetLastError(); /* not sticky: the caller says what is missing */
+        (void)cudaGetLastError(); /* not sticky: the caller reports the shortage */
         return NULL;
     }
     if (cudaMemsetAsync(memory, 0, bytes, n->compute) != cudaSuccess) {
@@ -374,7 +372,8 @@ static void nccl_release(struct sw_comm *comm, void *memory)
     (void)ncclMemFree(memory);
 }
 
-/* The compute stream waits for the other one, and so for the other ranks. */
+/* Waits for the compute stream, which waits for the communication stream and thereby for the other
+ * ranks. */
 static int nccl_settle(struct sw_comm *comm, struct sw_error *err)
 {
     struct nccl *n = (struct nccl *)comm;
@@ -392,8 +391,8 @@ static int nccl_follow(struct sw_comm *comm, struct sw_error *err)
 
 /* ---- The arena as a window ---- */
 
-/* Every rank lays the same program out, so its values stand at the same offsets everywhere: what
- * NCCL asks of symmetric memory, for which it has kernels of its own and needs no copies. */
+/* All ranks lay out the program alike, so values have the same offsets everywhere, as NCCL's
+ * symmetric memory needs; its kernels save copies. */
 #if HAVE_WINDOWS
 static int open_windows(struct nccl *n, struct sw_error *err)
 {
@@ -401,7 +400,7 @@ static int open_windows(struct nccl *n, struct sw_error *err)
         struct group *group = &n->groups[i];
         if (sw_axes_size(&n->comm.mesh, group->axes) <= 1)
             continue;
-        /* NULL where the ranks cannot reach each other's memory: the calls go on without */
+        /* NULL if ranks cannot access each other's memory: calls work without */
         const ncclResult_t code = ncclCommWindowRegister(group->comm, n->arena, n->bytes,
                                                          &group->window, NCCL_WIN_COLL_SYMMETRIC);
         if (code != ncclSuccess)
@@ -433,7 +432,7 @@ static void close_windows(struct nccl *n)
 }
 #endif
 
-/* Registering a window takes all members and has no end without one of them. */
+/* Registering a window needs all members and never ends without one of them. */
 static int nccl_agree(struct sw_comm *comm, bool ready, struct sw_error *err)
 {
     const struct nccl *n = (struct nccl *)comm;
@@ -449,7 +448,7 @@ static int nccl_agree(struct sw_comm *comm, bool ready, struct sw_error *err)
 static int nccl_attach(struct sw_comm *comm, void *arena, size_t bytes, struct sw_error *err)
 {
     struct nccl *n = (struct nccl *)comm;
-    /* what failed once may never end: nobody waits for it again */
+    /* a failed stream may never finish: do not wait for it */
     if (arena != NULL || !n->failed)
         if (drain(n, err) != 0)
             return -1;
@@ -459,7 +458,7 @@ static int nccl_attach(struct sw_comm *comm, void *arena, size_t bytes, struct s
     return arena != NULL && arena == n->own ? open_windows(n, err) : 0;
 }
 
-/* What failed may never end by itself: it is aborted, not waited for. */
+/* A failed communicator may never finish: aborts it. */
 static void end_group(const struct nccl *n, ncclComm_t comm)
 {
     (void)(n->failed ? ncclCommAbort(comm) : ncclCommDestroy(comm));
@@ -511,7 +510,7 @@ static int create_queues(struct nccl *n, struct sw_error *err)
 {
     int least = 0, greatest = 0;
     cudaError_t code = cudaDeviceGetStreamPriorityRange(&least, &greatest);
-    if (code == cudaSuccess) /* messages first: others wait for them */
+    if (code == cudaSuccess) /* high priority: other ranks wait for messages */
         code = cudaStreamCreateWithPriority(&n->stream, cudaStreamNonBlocking, greatest);
     if (code == cudaSuccess)
         code = cudaEventCreateWithFlags(&n->ready, cudaEventDisableTiming);
@@ -528,7 +527,7 @@ static int create_queues(struct nccl *n, struct sw_error *err)
     return code == cudaSuccess ? 0 : fail_cuda(n, code, err);
 }
 
-/* Collective over the job: the first communicator. */
+/* Creates the first communicator, collective over the job. */
 static int start_world(struct nccl *n, struct sw_error *err)
 {
     ncclUniqueId id;
@@ -536,7 +535,7 @@ static int start_world(struct nccl *n, struct sw_error *err)
     memset(&id, 0, sizeof id);
     if (n->comm.rank == 0)
         code = ncclGetUniqueId(&id);
-    /* all ranks take part even when rank 0 has none: the next call then fails on each of them */
+    /* all ranks take part even if rank 0 has no id: then the next call fails on each */
     if (n->job.broadcast(n->job.context, &id, sizeof id) != 0)
         return sw_fail(err, SW_ENVIRONMENT, "rank %d: cannot share NCCL's id", (int)n->comm.rank);
     if (code == ncclSuccess)
@@ -554,7 +553,7 @@ static int start_groups(struct nccl *n, const struct sw_axes *axes, int32_t coun
                         struct sw_error *err)
 {
     ncclComm_t comm;
-    if (find_group(n, every_axis, &comm, err) != 0) /* the runner's own questions */
+    if (find_group(n, every_axis, &comm, err) != 0) /* for the runner's own calls */
         return -1;
     for (int32_t i = 0; i < count; i++)
         if (find_group(n, axes[i], &comm, err) != 0)
@@ -580,7 +579,7 @@ int sw_comm_nccl_create(const struct sw_mesh *mesh, const struct sw_nccl_job *jo
         n->compute = compute_stream;
         n->stall_seconds = stall_seconds;
     }
-    /* starting NCCL takes all ranks: one that cannot must not leave the others waiting there */
+    /* starting NCCL needs all ranks: one that cannot must not leave the others waiting */
     const bool ready = n != NULL && create_queues(n, err) == 0;
     const int32_t lacking = job->agree(job->context, ready);
     if (n == NULL)

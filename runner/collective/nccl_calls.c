@@ -16,25 +16,25 @@ ncclDataType_t sw_nccl_type(enum sw_dtype dtype)
     case SW_I8:
     case SW_E4M3:
     case SW_CODES:
-    case SW_I4: /* bytes: they are moved, not summed */
+    case SW_I4: /* bytes: moved, not summed */
         return ncclInt8;
     default:
         return ncclFloat32;
     }
 }
 
-/* Bytes of what NCCL counts of that type: of blocks, each byte. */
+/* Bytes per NCCL element of that dtype; blocks count bytes. */
 static size_t type_bytes(enum sw_dtype dtype)
 {
     return dtype == SW_I4 ? 1 : sw_dtype_bytes(dtype);
 }
 
-/* What the functions below share. */
+/* State shared by the functions below. */
 struct way {
     const struct sw_collective_call *call;
     struct sw_collective_route route;
-    struct sw_block send, receive;   /* member 0's */
-    int64_t send_next, receive_next; /* bytes from one member's block to the next's */
+    struct sw_block send, receive;   /* member 0's blocks */
+    int64_t send_next, receive_next; /* bytes between members' blocks */
     int32_t group;
     ncclComm_t comm;
     cudaStream_t stream;
@@ -86,7 +86,7 @@ static struct way find_way(const struct sw_collective_call *call, int32_t group,
 
 /* ---- As they lie: a message for each row, one group ---- */
 
-/* Two sides of one message must be cut alike: rows as long as the shorter of both. */
+/* Cuts a block's rows to row_bytes: both sides of a message need equal rows. */
 static struct sw_block cut(struct sw_block block, int64_t row_bytes)
 {
     if (block.rows > 1 || block.row_bytes <= row_bytes)
@@ -115,7 +115,7 @@ static ncclResult_t exchange_rows(const struct way *w)
     return code != ncclSuccess ? code : ended;
 }
 
-/* Row by row, all members' parts of a row of the larger side lie behind each other. */
+/* Runs a collective per row of the larger side, in which all members' parts are adjacent. */
 static ncclResult_t collect_rows(const struct way *w)
 {
     const struct sw_collective_call *call = w->call;
@@ -149,8 +149,8 @@ static ncclResult_t reduce_all(const struct way *w)
 
 /* ---- Packed, piece by piece ---- */
 
-/* Bytes [first, first + bytes) of every member's block, between the input or output and `packed`.
- */
+/* Move of bytes [first, first + bytes) of every member's block between input or output and
+ * `packed`. */
 static struct sw_cuda_move move_of(const struct way *w, bool send, void *packed, int64_t first,
                                    int64_t bytes)
 {
@@ -188,7 +188,7 @@ static struct sw_nccl_status scatter_piece(const struct way *w, int64_t first, i
                                      sw_nccl_type(w->call->dtype), ncclSum, w->comm, w->stream));
 }
 
-/* A side that is in one piece needs no workspace. */
+/* Exchanges a piece; a contiguous side needs no workspace. */
 static struct sw_nccl_status exchange_piece(const struct way *w, int64_t first, int64_t bytes)
 {
     char *sends = w->call->workspace, *receives = sends;
@@ -239,7 +239,7 @@ struct sw_nccl_status sw_nccl_call(const struct sw_collective_call *call, int32_
                                    ncclComm_t comm, cudaStream_t stream)
 {
     const struct way w = find_way(call, group, comm, stream);
-    if (call->kind == SW_ALL_REDUCE || group == 1) /* alone, every kind is a copy */
+    if (call->kind == SW_ALL_REDUCE || group == 1) /* with one member every kind is a copy */
         return of_nccl(reduce_all(&w));
     if (w.route.packed)
         return pack_pieces(&w);

@@ -1,5 +1,5 @@
-/* One collective call through NCCL, on a stream: as it lies, or packed into the call's workspace
- * piece by piece (core/ir/messages.h says which). Owns nothing. */
+/* One collective call through NCCL on a stream: in place, or packed into the call's workspace piece
+ * by piece (see core/ir/messages.h). Owns nothing. */
 #ifndef SW_COLLECTIVE_NCCL_CALLS_H
 #define SW_COLLECTIVE_NCCL_CALLS_H
 
@@ -8,14 +8,14 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
-/* Which library said no; both 0: neither. */
+/* Status of the library that failed; both 0: success. */
 struct sw_nccl_status {
     ncclResult_t nccl;
     cudaError_t cuda;
 };
 
-/* group: members of `comm`, >= 1. A checked call (sw_collective_call_check) of at least one
- * element, in device memory. */
+/* Runs a checked call (sw_collective_call_check) of at least one element in device memory. group:
+ * members of `comm`, >= 1. */
 struct sw_nccl_status sw_nccl_call(const struct sw_collective_call *call, int32_t group,
                                    ncclComm_t comm, cudaStream_t stream);
 

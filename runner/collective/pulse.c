@@ -17,7 +17,7 @@ static const double beat_s = 1;
 struct sw_pulse {
     MPI_Comm comm;
     int32_t next, before;
-    char host[HOST_BYTES]; /* of the one before */
+    char host[HOST_BYTES]; /* the previous rank's */
     double seconds;
     sw_pulse_missed missed;
     void *context;
@@ -25,7 +25,7 @@ struct sw_pulse {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool over; /* guarded by the lock */
-    /* the thread's own */
+    /* used by the thread only */
     MPI_Request sending, receiving;
     int said, heard;
 };
@@ -43,7 +43,7 @@ static void say(struct sw_pulse *p, int what)
     MPI_Isend(&p->said, 1, MPI_INT, p->next, TAG, p->comm, &p->sending);
 }
 
-/* Takes what the one before has said. Returns whether it said anything. */
+/* Receives the previous rank's messages; true if there was one. */
 static bool listen(struct sw_pulse *p, bool *watching)
 {
     bool any = false;
@@ -56,7 +56,7 @@ static bool listen(struct sw_pulse *p, bool *watching)
     return any;
 }
 
-/* Sleeps a little; returns whether the pulse goes on. */
+/* Naps; true if the pulse goes on. */
 static bool rest(struct sw_pulse *p)
 {
     struct timespec until;
@@ -85,14 +85,14 @@ static void *beat(void *argument)
             say(p, BEAT);
             said_at = now;
         }
-        /* time in which this process itself was stopped, or had no core, proves little */
+        /* time in which this process was stopped or had no core proves little */
         silence = listen(p, &watching) ? 0 : silence + (since < beat_s ? since : beat_s);
         if (watching && silence > p->seconds) {
             p->missed(p->context, p->before, p->host, p->seconds);
             watching = false;
         }
     } while (rest(p));
-    /* one that does not take what it was told is not waited for */
+    /* do not wait long for a receiver that does not take its message */
     for (int i = 0; i < 5 && !is_done(&p->sending); i++) {
         const struct timespec nap = {0, LOOK_NS};
         (void)nanosleep(&nap, NULL);
@@ -141,7 +141,7 @@ struct sw_pulse *sw_pulse_begin(const char *host, double seconds, sw_pulse_misse
     MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (all)
         return p;
-    if (mine_beats) /* who cannot tell is not to be missed */
+    if (mine_beats) /* a rank that cannot send must not be missed */
         sw_pulse_end(p);
     return NULL;
 }
@@ -155,7 +155,7 @@ void sw_pulse_end(struct sw_pulse *p)
     pthread_cond_signal(&p->changed);
     pthread_mutex_unlock(&p->lock);
     pthread_join(p->thread, NULL);
-    /* what was told may still be under way: MPI_Finalize sees to it */
+    /* a message may still be under way: MPI_Finalize completes it */
     pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
     if (p->sending == MPI_REQUEST_NULL || is_done(&p->sending))

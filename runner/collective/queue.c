@@ -12,7 +12,7 @@
 
 enum {
     QUEUE_ENTRIES = 64,
-    /* The shortest turn on a core that Linux gives. */
+    /* Linux's shortest time slice. */
     TURN_NS = 100000
 };
 
@@ -20,10 +20,10 @@ enum entry_kind { ENTRY_COLLECTIVE, ENTRY_SHIFT, ENTRY_TRANSFER, ENTRY_BARRIER }
 
 struct entry {
     enum entry_kind kind;
-    struct sw_collective_call call; /* ENTRY_COLLECTIVE; its axes also for ENTRY_SHIFT */
+    struct sw_collective_call call; /* ENTRY_COLLECTIVE; ENTRY_SHIFT: axes only */
     const void *send;
     void *receive;
-    size_t bytes, receive_bytes; /* a shift: `bytes` both ways */
+    size_t bytes, receive_bytes; /* shift: `bytes` both ways */
     int32_t to, from;            /* ENTRY_TRANSFER */
 };
 
@@ -32,16 +32,16 @@ struct queue {
     struct sw_direct direct;
     pthread_t thread;
     bool has_mutex, has_work, has_done, has_thread;
-    pthread_mutex_t mutex;      /* guards all that follows */
-    pthread_cond_t work;        /* something was handed to the communication thread, or stopping */
-    pthread_cond_t done;        /* something finished */
-    uint64_t started, finished; /* tickets: the last one given out, the last one done */
-    uint64_t handed;            /* the last one that the communication thread is to do by itself */
-    uint64_t failed;            /* the first ticket that failed; 0: none */
-    bool busy;                  /* a thread executes the ticket after `finished` */
+    pthread_mutex_t mutex;      /* guards all below */
+    pthread_cond_t work;        /* signals calls for the communication thread, or stopping */
+    pthread_cond_t done;        /* signals a finished call */
+    uint64_t started, finished; /* last tickets given out, done */
+    uint64_t handed;            /* last ticket for the communication thread to execute */
+    uint64_t failed;            /* first ticket that failed; 0: none */
+    bool busy;                  /* true while a thread executes ticket finished + 1 */
     bool stopping;
     struct sw_error error;
-    struct entry entries[QUEUE_ENTRIES]; /* ticket t lives in entries[t % QUEUE_ENTRIES] */
+    struct entry entries[QUEUE_ENTRIES]; /* ticket t: entries[t % QUEUE_ENTRIES] */
 };
 
 static int execute(struct queue *queue, const struct entry *entry, struct sw_error *err)
@@ -78,14 +78,13 @@ static int execute(struct queue *queue, const struct entry *entry, struct sw_err
                            sw_axes_format(entry->call.axes, axes, sizeof axes));
 }
 
-/* Executes the oldest call that is not done. The mutex is held before and after, and nobody is
- * busy.
- */
+/* Executes the oldest unfinished call. Called with the mutex held and not busy; returns with it
+ * held. */
 static void execute_next(struct queue *queue)
 {
     const uint64_t ticket = queue->finished + 1;
     if (queue->failed == 0) {
-        /* The entry stays as it is until `finished` passes it. */
+        /* The entry is stable until `finished` passes it. */
         const struct entry *entry = &queue->entries[ticket % QUEUE_ENTRIES];
         struct sw_error error = {0};
         queue->busy = true;
@@ -104,15 +103,15 @@ static void execute_next(struct queue *queue)
 }
 
 #ifdef __linux__
-/* A thread that asks for short turns gets its next one as soon as it wakes, amid a longer one of a
- * thread that computes, and no more of the core in all (EEVDF, Linux 6.12; before, nothing
- * changes). Else a message that has come waits for milliseconds until ranks of the same core have
- * computed so long, and all ranks wait with it: eight ranks on four nodes of 800 Mbit/s and two
- * busy cores took 0.37 s for a step instead of 0.32 s. Between ranks of one node there is no line
- * that would rest meanwhile, and turns cut short cost: eight took 3 to 6 % longer. */
+/* Asks for short time slices: the thread then runs as soon as it wakes, within a computing thread's
+ * longer slice, at no larger share (EEVDF, Linux 6.12; no effect before). Without, a received
+ * message waits milliseconds for ranks computing on the same core, and all ranks wait with it:
+ * eight ranks on four nodes of 800 Mbit/s and two busy cores took 0.37 s a step instead of 0.32 s.
+ * Between ranks of one node no line idles meanwhile, and short slices cost: eight took 3 to 6 %
+ * longer. */
 static void take_short_turns(void)
 {
-    struct { /* struct sched_attr of the kernel, as first published: C libraries have none */
+    struct { /* kernel's first struct sched_attr: C libraries lack it */
         uint32_t size, policy;
         uint64_t flags;
         int32_t nice;
@@ -151,8 +150,8 @@ static void *communicate(void *argument)
     return NULL;
 }
 
-/* Until one more call is done. Who waits for it executes it, if nobody does: that saves waking
- * another thread, and being woken by it. The mutex is held before and after. */
+/* Finishes one more call. A waiting thread executes the call itself if no other does, which saves
+ * two wake-ups. Called and returns with the mutex held. */
 static void advance(struct queue *queue)
 {
     if (queue->busy)
@@ -167,8 +166,8 @@ static int report(const struct queue *queue, struct sw_error *err)
     return sw_fail_as(err, &queue->error);
 }
 
-/* Waits for a free entry and returns it with the mutex held, or NULL (mutex free) when the queue
- * has failed. */
+/* Waits for a free entry and returns it with the mutex held; NULL (mutex free) if the queue has
+ * failed. */
 static struct entry *begin(struct queue *queue, struct sw_error *err)
 {
     pthread_mutex_lock(&queue->mutex);
@@ -182,8 +181,8 @@ static struct entry *begin(struct queue *queue, struct sw_error *err)
     return &queue->entries[(queue->started + 1) % QUEUE_ENTRIES];
 }
 
-/* Gives out the entry's ticket and frees the mutex. waited_next: the caller will execute it itself.
- */
+/* Issues the entry's ticket and frees the mutex. waited_next: true if the caller will execute the
+ * call itself. */
 static uint64_t commit(struct queue *queue, bool waited_next)
 {
     const uint64_t ticket = ++queue->started;
@@ -192,7 +191,7 @@ static uint64_t commit(struct queue *queue, bool waited_next)
     pthread_mutex_unlock(&queue->mutex);
     if (waited_next)
         return ticket;
-    /* Without the lock, which whoever wakes would have to wait for. */
+    /* Without the lock, which the woken thread would wait for. */
     pthread_cond_signal(&queue->work);
     return ticket;
 }
@@ -324,8 +323,8 @@ int sw_queue_create(const struct sw_mesh *mesh, int32_t rank, int32_t group_max,
     queue->has_work = failure == 0 && (failure = pthread_cond_init(&queue->work, NULL)) == 0;
     queue->has_done = failure == 0 && (failure = pthread_cond_init(&queue->done, NULL)) == 0;
 #ifdef __linux__
-    /* mpi.c naps for tens of microseconds between looks, in this thread and in the one that it
-     * starts; the default slack would add 50 to each. */
+    /* mpi.c naps for tens of microseconds in this thread and the one it starts; the default timer
+     * slack would add 50 to each. */
     (void)prctl(PR_SET_TIMERSLACK, 2000UL, 0UL, 0UL, 0UL);
 #endif
     queue->has_thread =

@@ -17,21 +17,21 @@
 
 enum { SHORT_BYTES = 4096, LINE_BYTES = 64, PIECES_MAX = 64 };
 
-/* From one process to one other. What the sender writes and what the receiver writes lie in lines
- * of their own. */
+/* Messages from one process to one other. The sender's and the receiver's words lie in separate
+ * cache lines. */
 struct box {
     _Alignas(LINE_BYTES) atomic_uint_fast64_t posted; /* messages so far */
-    uint64_t address, bytes;                          /* of the last one */
-    unsigned char copy[SHORT_BYTES];                  /* of a short one */
+    uint64_t address, bytes;                          /* the last message's */
+    unsigned char copy[SHORT_BYTES];                  /* a short message */
     _Alignas(LINE_BYTES) atomic_uint_fast64_t taken;
 };
 
 struct bell {
     _Alignas(LINE_BYTES) _Atomic uint32_t rings;
-    atomic_int awaited; /* the member that may wake this one; -1: nobody need */
+    atomic_int awaited; /* member that may wake this one; -1: none */
 };
 
-/* The shared memory: a bell of each process, then the boxes by sender and receiver. */
+/* The shared memory: a bell per process, then the boxes by sender and receiver. */
 struct sw_shm {
     int32_t members, index;
     int32_t *process; /* [members] */
@@ -78,7 +78,7 @@ bool sw_shm_is_released(const struct sw_shm *shm, int32_t to)
                atomic_load_explicit(&box->posted, memory_order_relaxed);
 }
 
-/* Where what is wanted goes behind the first `done` bytes: how many pieces, and *bytes of them. */
+/* Destination pieces behind the first `done` bytes: returns their number, and their *bytes. */
 static unsigned long pieces_behind(const struct sw_transfer *wanted, size_t done,
                                    struct iovec here[PIECES_MAX], size_t *bytes)
 {
@@ -98,7 +98,7 @@ static unsigned long pieces_behind(const struct sw_transfer *wanted, size_t done
     return count;
 }
 
-/* Of another process's memory. -1: errno says why. */
+/* Copies from another process's memory; -1 with errno on failure. */
 static int copy_from(int32_t process, const struct sw_transfer *wanted, uint64_t address)
 {
     for (size_t done = 0; done < wanted->bytes;) {
@@ -123,7 +123,7 @@ int sw_shm_take(struct sw_shm *shm, int32_t from, const struct sw_transfer *want
     *sent = (size_t)box->bytes;
     if (*sent != wanted->bytes || *sent > SHORT_BYTES) {
         if (*sent == wanted->bytes && copy_from(shm->process[from], wanted, box->address) != 0)
-            return errno == ESRCH ? 0 : -1; /* it has died: whoever watches over it says of what */
+            return errno == ESRCH ? 0 : -1; /* the process died: its watcher reports that */
     } else if (wanted->block.rows > 0) {
         sw_block_unpack(wanted->data.receive, &wanted->block, wanted->first, (int64_t)*sent,
                         box->copy);
@@ -146,17 +146,17 @@ void sw_shm_sleep(struct sw_shm *shm, uint32_t heard, int32_t member, double sec
     const struct timespec limit = {(time_t)seconds,
                                    (long)(1e9 * (seconds - (double)(time_t)seconds))};
     atomic_store(&bell->awaited, member);
-    /* the kernel compares once more: who rings now either changes that or sees who is awaited */
+    /* the kernel compares again: a ringer either changes `rings` or sees `awaited` */
     (void)syscall(SYS_futex, &bell->rings, FUTEX_WAIT, heard, &limit, NULL, 0);
     atomic_store(&bell->awaited, -1);
 }
 
 /* ---- How it begins ---- */
 
-/* What the first process tells the others of the memory that it has made. */
+/* The first process's message about the memory it made. */
 struct segment {
     int32_t process, file;
-    uint64_t sign; /* stands in the memory, too */
+    uint64_t sign; /* also stored in the memory */
 };
 
 static bool all_can(MPI_Comm comm, bool here)
@@ -165,7 +165,7 @@ static bool all_can(MPI_Comm comm, bool here)
     return MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all != 0;
 }
 
-/* Its memory is that of the first one. The sign lies behind all boxes. */
+/* Maps the first process's memory. The sign lies behind all boxes. */
 static bool map(struct sw_shm *shm, const struct segment *segment)
 {
     char path[64];
@@ -178,7 +178,7 @@ static bool map(struct sw_shm *shm, const struct segment *segment)
     } else {
         snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)segment->process, (int)segment->file);
         shm->file = open(path, O_RDWR | O_CLOEXEC);
-        struct stat status; /* in another container that number is another file */
+        struct stat status; /* in another container that number may be another file */
         if (shm->file >= 0 && (fstat(shm->file, &status) != 0 || !S_ISREG(status.st_mode) ||
                                status.st_size != (off_t)length))
             return false;
@@ -199,7 +199,7 @@ static uint64_t *sign_of(const struct sw_shm *shm)
     return (uint64_t *)(void *)(shm->boxes + (size_t)shm->members * (size_t)shm->members);
 }
 
-/* Numbers of processes mean nothing between containers: what is read must be the other's sign. */
+/* Process numbers differ between containers: reads the other's sign as a check. */
 static bool reads_all(const struct sw_shm *shm, const uint64_t *addresses, uint64_t sign)
 {
     for (int32_t i = 0; i < shm->members; i++) {
@@ -228,7 +228,7 @@ static bool share(struct sw_shm *shm, MPI_Comm comm)
         for (int32_t i = 0; i < shm->members; i++)
             atomic_store(&shm->bells[i].awaited, -1);
     }
-    if (!all_can(comm, can)) /* and the first one's memory stands */
+    if (!all_can(comm, can)) /* the first one's memory still exists */
         return false;
     can = shm->index == 0 || (map(shm, &segment) && *sign_of(shm) == segment.sign);
     uint64_t *addresses = calloc((size_t)shm->members, sizeof *addresses);

@@ -1,4 +1,4 @@
-/* The communicator of one rank: every group has one member, so calls are copies, made at once. */
+/* Communicator of one rank: every group has one member, so calls are immediate copies. */
 #include "runner/collective/comm.h"
 #include "runner/collective/direct.h"
 
@@ -6,7 +6,7 @@
 
 struct single {
     struct sw_comm comm;
-    struct sw_direct direct; /* of one rank: never sends */
+    struct sw_direct direct; /* never sends */
     uint64_t started;
 };
 

@@ -1,8 +1,7 @@
-/* Collectives of another communicator for memory that it cannot reach: what a call reads is copied
- * from the device to a mirror of the arena in host memory, what it writes is copied back when it is
- * waited for. The mirror has the arena's layout, so whatever may not overlap does not. For several
- * ranks that share one GPU, where NCCL refuses, and for machines without NCCL; slow, and correct
- * with any device. */
+/* Runs another communicator's collectives for memory it cannot access: copies a call's input from
+ * the device to a host mirror of the arena, and its output back at the wait. The mirror has the
+ * arena's layout, so non-overlap carries over. For several ranks on one GPU, where NCCL refuses,
+ * and machines without NCCL; slow, and correct with any device. */
 #include "runner/collective/staged.h"
 
 #include "core/base/number.h"
@@ -12,7 +11,7 @@
 
 enum { PENDING = 64 };
 
-/* What a started call will have written. */
+/* Output of a started call. */
 struct pending {
     uint64_t ticket;
     int32_t count;
@@ -31,7 +30,7 @@ struct staged {
     int32_t first, count;
 };
 
-/* The mirror of an address in the arena; the address itself when it is host memory. */
+/* Mirror of an arena address; host addresses stay. */
 static void *mirror_of(const struct staged *s, const void *address)
 {
     const uintptr_t at = (uintptr_t)address, base = (uintptr_t)s->arena;
@@ -40,7 +39,7 @@ static void *mirror_of(const struct staged *s, const void *address)
     return s->mirror + (at - base);
 }
 
-/* Ends the oldest call: what it wrote goes to the device. */
+/* Finishes the oldest call: copies its output to the device. */
 static int finish_oldest(struct staged *s, struct sw_error *err)
 {
     const struct pending *p = &s->pending[s->first];
@@ -56,7 +55,7 @@ static int finish_oldest(struct staged *s, struct sw_error *err)
     return 0;
 }
 
-/* Whether a call that is not finished writes to these bytes of the arena. */
+/* True if an unfinished call writes to these bytes of the arena. */
 static bool is_written(const struct staged *s, const void *address, size_t bytes)
 {
     const uintptr_t begin = (uintptr_t)address, end = begin + bytes;
@@ -71,8 +70,8 @@ static bool is_written(const struct staged *s, const void *address, size_t bytes
     return false;
 }
 
-/* What a call reads. Calls are in order, so it may be what one that is not waited for writes: the
- * mirror is newer than the device then, and stale bytes would be laid over it. */
+/* Copies a call's input to the mirror, except what an unfinished call writes: the mirror is newer
+ * there. */
 static int fetch(struct staged *s, const void *address, size_t bytes, struct sw_error *err)
 {
     void *host = mirror_of(s, address);
@@ -187,7 +186,7 @@ static int staged_barrier(struct sw_comm *comm, struct sw_error *err)
 static int staged_attach(struct sw_comm *comm, void *arena, size_t bytes, struct sw_error *err)
 {
     struct staged *s = (struct staged *)comm;
-    while (s->count > 0) /* nothing may write to a mirror that is gone */
+    while (s->count > 0) /* no writes to a freed mirror */
         if (finish_oldest(s, err) != 0)
             return -1;
     free(s->mirror);
@@ -212,7 +211,7 @@ static void staged_destroy(struct sw_comm *comm)
     struct staged *s = (struct staged *)comm;
     if (s == NULL)
         return;
-    s->inner->vtable->destroy(s->inner); /* finishes what was started, in the mirror */
+    s->inner->vtable->destroy(s->inner); /* finishes started calls, in the mirror */
     free(s->mirror);
     free(s);
 }

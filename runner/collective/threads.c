@@ -1,7 +1,7 @@
 /* Ranks are threads of one process. Each ordered pair of ranks has a mailbox for one message: the
- * sender leaves its address there and waits until the receiver has copied the bytes. The mailbox
- * takes the bytes of a short message, and its sender goes on. A rank that leaves wakes all who wait
- * for it. */
+ * sender stores the address there and waits until the receiver has copied the bytes. A short
+ * message is copied into the mailbox, and its sender continues. A rank that leaves wakes all that
+ * wait for it. */
 #include "runner/collective/comm.h"
 #include "runner/collective/queue.h"
 
@@ -14,23 +14,24 @@ enum { SHORT_BYTES = 2048 };
 struct mailbox {
     const void *data; /* NULL: empty */
     size_t bytes;
-    bool awaited;                    /* the sender waits until it is empty */
-    pthread_cond_t emptied;          /* or a rank left; only the sender waits for it */
-    unsigned char copy[SHORT_BYTES]; /* of a short message */
+    bool awaited;                    /* true if the sender waits until it is empty */
+    pthread_cond_t emptied;          /* signals empty, or that a rank left; only the sender waits */
+    unsigned char copy[SHORT_BYTES]; /* a short message */
 };
 
-/* Everything that is sent to one rank. */
+/* All mailboxes to one rank. */
 struct inbox {
     pthread_mutex_t mutex;
-    pthread_cond_t filled;   /* a mailbox was filled, or a rank left; only the receiver waits */
-    int32_t awaited;         /* whose message it waits for, -1: nobody's */
+    pthread_cond_t filled;   /* signals a filled mailbox, or that a rank left; only the receiver
+                              * waits */
+    int32_t awaited;         /* sender that the receiver waits for; -1: none */
     struct mailbox *mailbox; /* [ranks] by sender */
-    bool *left;              /* [ranks] which ranks left, as this inbox knows */
+    bool *left;              /* [ranks] true for ranks that left, as this inbox knows */
 };
 
-/* Owned by all ranks together: the last to be destroyed frees it. */
+/* Owned by all ranks: the last one destroyed frees it. */
 struct meeting {
-    int32_t ranks, initialised; /* inboxes whose mutex and condition exist */
+    int32_t ranks, initialised; /* inboxes with mutex and condition */
     struct inbox *inbox;        /* [ranks] */
     pthread_mutex_t mutex;      /* guards users */
     int32_t users;
@@ -42,7 +43,7 @@ struct threads_transport {
     int32_t rank;
 };
 
-/* Undoes inbox_open(), as far as the first `senders` mailboxes. */
+/* Undoes inbox_open() for the first `senders` mailboxes. */
 static void inbox_close(struct inbox *inbox, int32_t senders)
 {
     for (int32_t i = 0; i < senders; i++)
@@ -51,7 +52,7 @@ static void inbox_close(struct inbox *inbox, int32_t senders)
     pthread_mutex_destroy(&inbox->mutex);
 }
 
-/* -1: the system has no more mutexes or conditions, and none is left behind. */
+/* -1: the system has no more mutexes or conditions; none is left behind. */
 static int inbox_open(struct inbox *inbox, int32_t ranks)
 {
     int32_t i = 0;
@@ -115,7 +116,8 @@ static int fail_left(int32_t peer, struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "rank %d has left", (int)peer);
 }
 
-/* Waits until a mailbox is empty or its reader left. The inbox's mutex is held before and after. */
+/* Waits until a mailbox is empty or its reader left. Called and returns with the inbox's mutex
+ * held. */
 static void await_empty(struct inbox *inbox, struct mailbox *mailbox, int32_t reader)
 {
     mailbox->awaited = true;
@@ -130,7 +132,7 @@ static int post(struct threads_transport *t, const struct sw_transfer *send, str
     struct mailbox *mailbox = &inbox->mailbox[t->rank];
     int result = 0;
     pthread_mutex_lock(&inbox->mutex);
-    await_empty(inbox, mailbox, send->peer); /* of a short message before it */
+    await_empty(inbox, mailbox, send->peer); /* an earlier short message */
     const bool awaited = inbox->awaited == t->rank;
     if (inbox->left[send->peer]) {
         result = fail_left(send->peer, err);
@@ -141,7 +143,7 @@ static int post(struct threads_transport *t, const struct sw_transfer *send, str
             mailbox->data = memcpy(mailbox->copy, send->data.send, send->bytes);
     }
     pthread_mutex_unlock(&inbox->mutex);
-    /* Without the lock, which whoever wakes would have to wait for. */
+    /* Without the lock, which the woken thread would wait for. */
     if (awaited)
         pthread_cond_signal(&inbox->filled);
     return result;
@@ -165,7 +167,7 @@ static int receive(struct threads_transport *t, const struct sw_transfer *wanted
     if (bytes != wanted->bytes)
         return sw_fail(err, SW_ENVIRONMENT, "rank %d sent %zu bytes instead of %zu",
                        (int)wanted->peer, bytes, wanted->bytes);
-    /* Without the lock: the sender keeps the bytes as they are until the mailbox is empty. */
+    /* Without the lock: the sender keeps the bytes until the mailbox is empty. */
     if (wanted->block.rows > 0)
         sw_block_unpack(wanted->data.receive, &wanted->block, wanted->first, (int64_t)bytes, data);
     else
@@ -179,8 +181,7 @@ static int receive(struct threads_transport *t, const struct sw_transfer *wanted
     return 0;
 }
 
-/* Waits until the message was copied. On failure takes it back, so that nobody reads it any more.
- */
+/* Waits until the message was copied. On failure withdraws it, so that no rank reads it later. */
 static int await_copied(struct threads_transport *t, int32_t peer, struct sw_error *err)
 {
     struct inbox *inbox = &t->meeting->inbox[peer];
@@ -218,8 +219,8 @@ static int threads_exchange(struct sw_transport *transport, const struct sw_tran
         result = post(t, &sends[posted++], err);
     for (int32_t i = 0; i < receive_count && result == 0; i++)
         result = receive(t, &receives[i], err);
-    /* Also after a failure: a peer may be copying out of our memory right now. It is not for long,
-     * since a peer either copies or, as it cannot get our messages any more, leaves. */
+    /* Also after a failure: a peer may be copying from our memory. Not for long: a peer copies, or
+     * leaves since it can no longer get our messages. */
     if (result != 0)
         threads_leave(transport);
     for (int32_t i = 0; i < posted; i++)
@@ -262,7 +263,7 @@ int sw_comm_threads_create(const struct sw_mesh *mesh, struct sw_comm **out, str
         (void)sw_fail(err, SW_ENVIRONMENT, "out of memory for %d ranks", (int)ranks);
         goto out;
     }
-    meeting->users = 1; /* this function */
+    meeting->users = 1; /* counts this function */
     for (; created < ranks; created++) {
         struct threads_transport *t = calloc(1, sizeof *t);
         if (t == NULL) {
@@ -270,7 +271,7 @@ int sw_comm_threads_create(const struct sw_mesh *mesh, struct sw_comm **out, str
             break;
         }
         *t = (struct threads_transport){{.vtable = &threads_vtable}, meeting, created};
-        meeting->users++; /* no other thread touches it yet: the communication threads are idle */
+        meeting->users++; /* no other thread uses it yet: the communication threads are idle */
         if (sw_queue_create(mesh, created, ranks, &t->transport, &comms[created], err) != 0)
             break;
     }

@@ -18,8 +18,7 @@ static void sort_by_node(struct sw_direct_member *order, const struct sw_mesh *m
     qsort(order, (size_t)group, sizeof *order, compare_members);
 }
 
-/* How many places each node has, where they are sorted and that is the same number on each; else
- * all. */
+/* Positions per node, if they are sorted and equally many on each; else the group's size. */
 static int32_t members_of_nodes(const struct sw_direct_member *order, int32_t group)
 {
     int32_t each = 1;
@@ -31,7 +30,7 @@ static int32_t members_of_nodes(const struct sw_direct_member *order, int32_t gr
     return each > 1 ? each : group;
 }
 
-/* The same of all groups over these axes. */
+/* members_of_nodes of all groups over these axes. */
 static int32_t members_of_groups(struct sw_direct_member *order, const struct sw_mesh *mesh,
                                  struct sw_axes axes, const int32_t *node)
 {
