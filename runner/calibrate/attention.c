@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Heads of a shard and of a model, blocks of queries that a kernel takes at a time and fewer, heads
- * from the narrowest that are usual on. */
+/* Heads of a shard and of a model; queries per block of a kernel and fewer; usual head sizes from
+ * the narrowest. */
 static const double head_counts[] = {2, 8}, lengths[] = {64, 128, 256, 512, 1024};
 static const double queries[] = {1, 16, 64, 256}, positions[] = {128, 256, 512, 1024};
 static const double head_dims[] = {32, 64, 128};
@@ -18,7 +18,7 @@ enum {
     QUERIES = sizeof queries / sizeof queries[0],
     POSITIONS = sizeof positions / sizeof positions[0],
     HEAD_DIMS = sizeof head_dims / sizeof head_dims[0],
-    CACHED_HEADS = 4 /* of the op that is timed over a cache, each with keys of its own */
+    CACHED_HEADS = 4 /* heads of the op timed over a cache, each with its own keys */
 };
 _Static_assert(HEAD_COUNTS *LENGTHS *HEAD_DIMS <= SW_GRID_POINTS &&
                    QUERIES * POSITIONS * HEAD_DIMS <= SW_GRID_POINTS,
@@ -43,7 +43,7 @@ double sw_attention_flops(enum sw_attention_phase phase, const struct sw_product
 {
     if (phase == SW_ATTENTION_CACHED)
         return 4 * CACHED_HEADS * s->m * s->n * s->k;
-    /* products over half of the pairs of a query and a key */
+    /* two products, five backward, over half of the pairs of query and key */
     return (phase == SW_ATTENTION_BACKWARD ? 5 : 2) * s->m * s->n * s->n * s->k;
 }
 
@@ -69,7 +69,7 @@ static struct sw_attention_attributes attributes_of(int64_t head_dim)
                                             .sequence_layout = SW_ZIGZAG};
 }
 
-/* A sequence, forward or backward. What forward kept, backward finds far. */
+/* Runs a sequence forward or backward. Backward reads forward's results from far memory. */
 static int run_sequence(struct timing *t, const struct sw_product *s, double *seconds,
                         struct sw_error *err)
 {
@@ -105,8 +105,7 @@ static int run_sequence(struct timing *t, const struct sw_product *s, double *se
     return sw_grid_call(&t->memory, &call, seconds, err);
 }
 
-/* A text's queries so far behind its beginning that the middle one meets as many positions as are
- * wanted. */
+/* Runs a sequence's queries, placed so that the middle one sees the wanted number of positions. */
 static int run_cached(struct timing *t, const struct sw_product *s, double *seconds,
                       struct sw_error *err)
 {

@@ -25,8 +25,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Shares of the time: kernels, products of few rows, and all levels of links; the rest is for
- * starting and compiling. */
+/* Shares of the time: kernels, skinny products, all levels of links; the rest is for starting and
+ * compiling. */
 static const double kernels_alone = 0.62, kernels_of_job = 0.36, links_of_job = 0.27;
 static const double skinny_gemm_share = 0.19, products_share = 0.08, attention_share = 0.06;
 
@@ -37,15 +37,16 @@ struct calibrating {
     struct sw_calibration calibration;
     struct sw_calibration_facts facts;
     struct sw_link_rates inside, across;
-    double fair_share;                 /* of a core that a rank's thread can have; 0: of GPUs */
-    struct sw_sanity sanity;           /* of the newest measurement */
-    double step_s, predicted_s;        /* of the step that it ends with */
-    struct sw_device_facts gpu;        /* of a device that has them */
-    const struct sw_data_sheet *sheet; /* its; NULL: not known */
+    double fair_share;                 /* share of a core that a rank's thread can have; 0 on
+                                        * GPUs */
+    struct sw_sanity sanity;           /* the latest measurement's */
+    double step_s, predicted_s;        /* the final step's */
+    struct sw_device_facts gpu;        /* a GPU's */
+    const struct sw_data_sheet *sheet; /* the GPU's; NULL: not known */
     char versions[800], basis[600], noted[800], accelerator_name[64], cluster_name[64];
 };
 
-/* Whether the device works off a queue, with a clock of its own, as GPUs do. */
+/* True if the device has a queue and a clock of its own, as GPUs do. */
 static bool queues(const struct calibrating *c)
 {
     return c->rank->device->vtable->mark != NULL;
@@ -53,13 +54,14 @@ static bool queues(const struct calibrating *c)
 
 /* ---- Set-up ---- */
 
-/* 48 bits of a hash: a double holds them exactly. */
+/* Hash of 48 bits, exact in a double. */
 static uint64_t number_of(const char *text)
 {
     return sw_hash_text(text) >> 16;
 }
 
-/* Nodes whose kernel is one share its cores: containers, and several slurmd of one machine. */
+/* Number of a machine: nodes with one kernel share its cores (containers, several slurmd on one
+ * machine). */
 static uint64_t machine_number(const char *host)
 {
     char boot[64];
@@ -67,10 +69,10 @@ static uint64_t machine_number(const char *host)
     return number_of(boot[0] != '\0' ? boot : host);
 }
 
-/* Ranks wait while others measure, whose parts take longer on some machines than on others. */
+/* Ranks wait while others measure, which takes longer on some machines. */
 static const double longest_s = 150;
 
-/* Ranks must fill equal nodes one after the other, as plans assume. Every rank finds the same. */
+/* Checks that ranks fill equal nodes in order, as plans assume. Every rank gets the same result. */
 static int check_placement(struct calibrating *c, struct sw_error *err)
 {
     const int32_t size = c->rank->launch->size;
@@ -81,7 +83,7 @@ static int check_placement(struct calibrating *c, struct sw_error *err)
     if (told == NULL) {
         (void)sw_fail(err, SW_ENVIRONMENT, "out of memory");
         sw_launch_abort(c->rank->launch, err,
-                        (int)err->status); /* the others go on to a collective */
+                        (int)err->status); /* the others continue to a collective */
         return -1;
     }
     told[c->rank->launch->rank] = c->rank->launch->local_size;
@@ -110,7 +112,7 @@ out:
     return status;
 }
 
-/* "runs/my node.yaml" -> "my-node": a name as descriptions allow it. */
+/* "runs/my node.yaml" -> "my-node": a name that descriptions allow. */
 static void name_of(const char *path, char name[64])
 {
     size_t n = 0;
@@ -124,7 +126,7 @@ static void name_of(const char *path, char name[64])
         snprintf(name, 64, "measured");
 }
 
-/* Said before anything is measured: a minute's work should not end at a missing folder. */
+/* Checks the folder before measuring: a minute's work should not fail on it. */
 static int check_writable(const char *path, struct sw_error *err)
 {
     char folder[4096];
@@ -164,10 +166,10 @@ static void set_facts(struct calibrating *c)
     const struct sw_launch *launch = c->rank->launch;
     char versions[400];
     struct rusage usage;
-    /* one that nobody asked for is read all the same, for the prediction of a step */
+    /* without --cluster it is still read, to predict a step */
     name_of(c->options->cluster_path != NULL ? c->options->cluster_path : c->options->profile_path,
             c->cluster_name);
-    /* of a GPU that is known its file's name, so that the profile fits every cluster of them */
+    /* for a known GPU its file's name, so that the profile fits every cluster of it */
     name_of(c->sheet != NULL                   ? c->sheet->config
             : c->options->cluster_path != NULL ? c->options->cluster_path
                                                : c->options->profile_path,
@@ -184,15 +186,15 @@ static void set_facts(struct calibrating *c)
     c->facts.profile_path = sw_path_name(c->options->profile_path);
     c->facts.memory_bytes =
         (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE) / c->facts.ranks_per_node;
-    /* what a rank holds before its arena: libraries, MPI, the device */
+    /* memory a rank holds before its arena: libraries, MPI, the device */
     if (getrusage(RUSAGE_SELF, &usage) == 0)
         c->facts.reserved_bytes = (int64_t)usage.ru_maxrss * 1024;
     if (getenv("SLURM_JOB_ID") != NULL)
         c->facts.partition = getenv("SLURM_JOB_PARTITION");
 }
 
-/* After measuring, when the arenas are gone: what is in use then is in use beside every arena. The
- * CUDA context, libraries with their workspaces, and NCCL's buffers. */
+/* After measuring, without arenas: memory still in use is used beside every arena. CUDA context,
+ * libraries with workspaces, NCCL's buffers. */
 static int set_gpu_facts(struct calibrating *c, struct sw_error *err)
 {
     char kind[128], versions[256];
@@ -221,7 +223,7 @@ static int set_gpu_facts(struct calibrating *c, struct sw_error *err)
     return 0;
 }
 
-/* What a plan cannot do is said before anything is measured. */
+/* Reports what a plan cannot do before measuring. */
 static int open_device(struct calibrating *c, struct sw_error *err)
 {
     const enum sw_device_kind kind = c->options->device;
@@ -255,14 +257,15 @@ static int set_up(struct calibrating *c, struct sw_error *err)
 
 /* ---- Measuring ---- */
 
-/* Somebody who waits should know for what, and how far it is. */
+/* Tells people what is measured, and for how long. */
 static void announce_part(const struct calibrating *c, double seconds, const char *what)
 {
     if (c->rank->launch->rank == 0)
         fprintf(stderr, "measuring %s, about %.0f s\n", what, seconds > 1 ? seconds : 1);
 }
 
-/* One grid, of products or of attention, on a device of its own, whose kernels go with it. */
+/* Measures one grid of products or attention on its own device, which frees its kernels
+ * afterwards. */
 static int measure_grid(struct calibrating *c, int32_t kind, bool attention,
                         enum sw_rate_dtype dtype, struct sw_grid_rates *rates, struct sw_error *err)
 {
@@ -313,7 +316,7 @@ static int measure_kernels(struct calibrating *c, double seconds, struct sw_erro
             return -1;
         return sw_calibration_make(&rates, ranks, &c->calibration, err);
     }
-    /* of GPUs, all of it is for programs */
+    /* on GPUs programs get all the time */
     int32_t shapes;
     const struct sw_gpu_shape *shape = sw_gpu_shapes(&shapes);
     announce_part(c, seconds + skinny_gemm_s + grids, "training steps of small models");
@@ -329,7 +332,7 @@ static const char links_across[] = "collectives across nodes";
 static int measure_gpu_links(struct calibrating *c, double each, struct sw_error *err)
 {
     const int32_t local = c->rank->launch->size / c->nodes;
-    /* those through host memory are MPI's, which are queued nowhere and direct */
+    /* host memory means MPI: not queued, direct */
     struct sw_gpu_level level = {.parts = local, .direct = !c->rank->comm->queued};
     if (local > 1) {
         announce_part(c, each, links_in_node);
@@ -353,7 +356,7 @@ static int measure(struct calibrating *c, struct sw_error *err)
 {
     const int32_t ranks = c->rank->launch->size, local = ranks / c->nodes;
     const struct sw_link_group in_node = {.axes = {1, {SW_TP}}, .share = 1};
-    /* one member per node, and everyone */
+    /* one member per node; all ranks */
     const struct sw_link_group across[2] = {
         {.axes = {1, {SW_DP}}, .share = 1},
         {.axes = {2, {SW_DP, SW_TP}},
@@ -390,7 +393,7 @@ static int connect(struct calibrating *c, struct sw_error *err)
                                                &c->fair_share, err);
 }
 
-/* Once more where the figures cannot be: something else may have run. Every rank finds the same. */
+/* Repeats implausible measurements: other programs may have run. Every rank decides alike. */
 enum { ATTEMPTS = 2 };
 static int measure_believably(struct calibrating *c, struct sw_error *err)
 {
@@ -409,7 +412,8 @@ static int measure_believably(struct calibrating *c, struct sw_error *err)
 
 /* ---- Results ---- */
 
-/* What is kept all the same says so in the file. Errors (SW_ENVIRONMENT): it is not to be kept. */
+/* Records doubts about kept figures in the file. Errors (SW_ENVIRONMENT): doubtful figures must not
+ * be kept. */
 static int settle_sanity(struct calibrating *c, struct sw_error *err)
 {
     if (c->sanity.count == 0)
@@ -442,7 +446,7 @@ static void write_cluster(FILE *out, const void *context)
     sw_calibration_write_cluster(out, &c->calibration, &c->facts);
 }
 
-/* What is written can be read: said here, not when somebody plans with it. */
+/* Checks that the written file can be read: reported now, not at the next plan. */
 static int check_file(const char *path, enum sw_config_kind kind, struct sw_error *err)
 {
     struct sw_config *config = sw_config_read(path, kind, NULL, NULL, 0, err);
@@ -470,8 +474,7 @@ static int save(const struct calibrating *c, struct sw_error *err)
     return check_file(o->cluster_path, SW_CONFIG_CLUSTER, err);
 }
 
-/* From the files as they were written; where no cluster was asked for, from the one that there
- * would be. */
+/* Predicts from the written files; without --cluster from the one that would be written. */
 static int predict_step(struct calibrating *c, struct sw_error *err)
 {
     char *text = NULL, name[4096];
@@ -535,7 +538,7 @@ static void report_cores(const struct calibrating *c)
             found->launch_latency_s * 1e6);
 }
 
-/* Of small ops, a launch less says little. */
+/* Largest size: small ops say little without their launch. */
 static double largest(const struct sw_calibration_curve *curve)
 {
     return curve->point[curve->count - 1].fraction;
@@ -557,7 +560,7 @@ static void report_gpus(const struct calibrating *c)
             found->launch_latency_s * 1e6, (double)c->facts.reserved_bytes / 1e9);
 }
 
-/* Of all grids the median of their medians of points that are left out. */
+/* Reports the median over grids of their median errors of left-out points. */
 static void report_attention(const struct sw_calibration *found)
 {
     double errors[SW_ATTENTION_PHASES * SW_RATE_DTYPES];

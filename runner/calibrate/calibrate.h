@@ -1,5 +1,5 @@
-/* The calibrate command: measures what this machine, or the job's nodes, really do, and writes the
- * profile and the cluster file that `plan` reads. */
+/* The calibrate command: measures this machine, or the job's nodes, and writes the profile and
+ * cluster file that `plan` reads. */
 #ifndef SW_CALIBRATE_H
 #define SW_CALIBRATE_H
 
@@ -7,21 +7,21 @@
 
 struct sw_calibrate_options {
     const char *profile_path;   /* -o; never NULL */
-    const char *cluster_path;   /* --cluster; NULL: none; in the same folder */
-    const char *plan_path;      /* --plan; the rank's, whose step it ends with; NULL: none */
-    double seconds;             /* to measure for, > 0 */
-    bool quick;                 /* the command line says to measure for less */
-    enum sw_device_kind device; /* of the ranks: CPU cores or GPUs */
-    bool force; /* figures that are not believed are written, with a band that tells of it */
+    const char *cluster_path;   /* --cluster; NULL: none; in the profile's folder */
+    const char *plan_path;      /* --plan: the rank's, which gives the final step; NULL: none */
+    double seconds;             /* time to measure, > 0 */
+    bool quick;                 /* true if --quick was given */
+    enum sw_device_kind device; /* the ranks': CPU cores or GPUs */
+    bool force;                 /* true to write doubtful figures too, with a band that says so */
 };
 
-/* What calibrate takes by default, and with --quick; reading and writing take a little more. */
+/* Default measuring times, the second with --quick; reading and writing take a little more. */
 #define SW_CALIBRATE_SECONDS 55.0
 #define SW_CALIBRATE_QUICK_SECONDS 8.0
 
-/* Collective, of a rank with or without a plan. options: struct sw_calibrate_options. Prints what
- * it found and its errors; returns the exit code. Nothing is written unless everything was measured
- * and, measured a second time if need be, can be (sanity.h). */
+/* Collective; the rank may have a plan or none. options: struct sw_calibrate_options. Prints
+ * results and errors; returns the exit code. Writes nothing unless all was measured and is
+ * plausible, possibly after a second attempt (sanity.h). */
 int sw_calibrate(struct sw_rank *rank, const void *options);
 
 #endif

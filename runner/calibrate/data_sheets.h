@@ -1,5 +1,5 @@
-/* What the vendor says of GPUs, by the names that their driver gives them. The figures are those of
- * configs/accelerators, which names their sources; a test keeps both the same. Owns nothing. */
+/* Data sheets of GPUs, by the names their driver gives. The figures equal those of
+ * configs/accelerators, which names their sources; a test compares them. Owns nothing. */
 #ifndef SW_DATA_SHEETS_H
 #define SW_DATA_SHEETS_H
 
@@ -10,7 +10,7 @@ struct sw_data_sheet {
     double memory_bandwidth; /* bytes/s */
 };
 
-/* NULL: not known. The name is compared as a whole: "NVIDIA H100 PCIe" is no other H100. */
+/* NULL: not known. Compares whole names: "NVIDIA H100 PCIe" is no other H100. */
 const struct sw_data_sheet *sw_data_sheet_find(const char *name);
 
 #endif

@@ -15,10 +15,10 @@
 enum { MAX_STEPS = 15, MIN_STEPS = 3, LAYERS = 2, HEAD_DIM = 128, VOCABULARY = 32768 };
 enum { FILL_BYTES = 4 << 20, FILL_FLOATS = FILL_BYTES / 4 };
 
-/* Smaller ops all take what a launch takes: the first bucket holds those of up to 2^17. */
+/* Smaller ops take a launch's time: the first bucket holds sizes up to 2^17. */
 static const double bucket_unit = 64;
 
-/* An eighth of the memory is left for the workspaces of cuBLASLt, cuDNN and our kernels. */
+/* Leaves an eighth of the memory to the workspaces of cuBLASLt, cuDNN and our kernels. */
 static const double usable = 0.875;
 
 static const struct sw_gpu_shape shapes_by_default[] = {
@@ -81,14 +81,14 @@ static struct sw_program_options options_of(const struct sw_gpu_shape *shape, en
 struct run {
     struct sw_program_options options;
     struct sw_program_set *set;
-    const struct sw_program *program; /* the set's */
-    struct sw_comm *alone;            /* the program's only rank */
+    const struct sw_program *program; /* owned by the set */
+    struct sw_comm *alone;            /* the communicator of the only rank */
     struct sw_marker marker;
     struct sw_executor *executor;
-    double flops;            /* of the model in a step */
-    double *busy;            /* [op_count] of the current step */
+    double flops;            /* model flops per step */
+    double *busy;            /* [op_count], current step */
     double *samples;         /* [op_count][MAX_STEPS] */
-    double whole[MAX_STEPS]; /* of a step's recordings, their marks included */
+    double whole[MAX_STEPS]; /* a step's recordings, marks included */
     int32_t steps;
 };
 
@@ -133,10 +133,9 @@ static int copy_repeatedly(struct sw_device *device, char *to, const void *from,
     return failed;
 }
 
-/* Floats for weights, then ones for norms' weights, each FILL_BYTES; the caller frees them. Weights
- * are as random as trained ones in what counts here: a GPU that multiplies zeros draws less power
- * and runs faster than it ever does in training. The same few values again and again, since
- * billions of them would take minutes to draw. */
+/* FILL_BYTES of floats for weights, then ones for norm weights; the caller frees them. Values are
+ * random like trained weights: multiplying zeros draws less power and runs faster than training. A
+ * short sequence repeats, since drawing billions would take minutes. */
 static float *make_fill(struct sw_error *err)
 {
     float *fill = malloc(2 * FILL_BYTES);
@@ -169,8 +168,7 @@ static int run_step(struct run *r, int64_t number, struct sw_error *err)
     return sw_rate_step(r->executor, r->options.model.vocab_size, number, err);
 }
 
-/* The step before the first that is measured makes the recordings, the one before that chooses
- * kernels. */
+/* Runs two steps before measuring: the first chooses kernels, the second makes the recordings. */
 static int run_set_up(struct run *r, struct sw_device *device, const float *fill, bool every,
                       struct sw_error *err)
 {
@@ -182,7 +180,7 @@ static int run_set_up(struct run *r, struct sw_device *device, const float *fill
     return r->marker.count > 0 ? 0 : sw_fail(err, SW_ENVIRONMENT, "the step was not recorded");
 }
 
-/* The marks of the newest step, as sample s. */
+/* Reads the marks of the latest step as sample s. */
 static int read_marks(struct run *r, int32_t s, struct sw_error *err)
 {
     const struct sw_marker *m = &r->marker;
@@ -211,7 +209,7 @@ static int mean(struct sw_comm *world, double *value, struct sw_error *err)
     return 0;
 }
 
-/* The steps that are measured; all ranks begin together and run as many. *step_seconds: wall time
+/* Runs the measured steps; all ranks begin together and run equally many. *step_seconds: wall time
  * of one. */
 static int run_measured(struct run *r, struct sw_comm *world, double slot, double *step_seconds,
                         struct sw_error *err)
@@ -237,16 +235,16 @@ static int run_measured(struct run *r, struct sw_comm *world, double slot, doubl
 struct measuring {
     struct sw_device *device;
     struct sw_comm *world;
-    float *fill;         /* of parameters */
-    double slot;         /* seconds for the steps of one program */
-    double mark_seconds; /* that one mark takes */
+    float *fill;         /* for parameters */
+    double slot;         /* seconds for one program's steps */
+    double mark_seconds; /* duration of a mark */
     double launch_seconds;
-    double begin; /* of everything */
+    double begin; /* start of all measurements */
     struct sw_gpu_pace pace;
     struct sw_kernel_rates rates;
 };
 
-/* Seconds of all calls of op i in a step, without the marks'. */
+/* Seconds of all calls of op i in a step, without marks. */
 static double net_seconds(struct run *r, int32_t i, double calls, double mark)
 {
     const double whole = median(r->samples + (size_t)i * MAX_STEPS, r->steps);
@@ -254,7 +252,7 @@ static double net_seconds(struct run *r, int32_t i, double calls, double mark)
     return net > 0.1 * whole ? net : 0.1 * whole; /* clocks have ticks */
 }
 
-/* Of attention the share of a long call's rate that its heads and length reach; else 1. */
+/* For attention, the fraction of a long call's rate at its heads and length; else 1. */
 static double shape_of(const struct sw_program *p, const struct sw_op *op)
 {
     static const struct sw_accelerator_config gpu = {.device = SW_DEVICE_CUDA};
@@ -264,8 +262,7 @@ static double shape_of(const struct sw_program *p, const struct sw_op *op)
                                    (double)p->values[op->in[0].value].local[1]);
 }
 
-/* Every op's time goes to its curve, that of matrix products without launches to *matmul_seconds.
- */
+/* Adds every op's time to its curve, and matrix products without launches to *matmul_seconds. */
 static void collect(struct measuring *m, struct run *r, double *matmul_seconds)
 {
     const struct sw_program *p = r->program;
@@ -279,9 +276,9 @@ static void collect(struct measuring *m, struct run *r, double *matmul_seconds)
             const double launches = region->repeat * m->launch_seconds;
             if (kind == SW_RATE_MATMUL && seconds > launches)
                 *matmul_seconds += seconds - launches;
-            /* sums take a launch off each part, prices have one for the op */
+            /* sums subtract a launch per part, prices one per op */
             const double missing = (sw_rate_parts(p, &p->ops[i]) - 1) * launches;
-            /* a curve of attention is of long calls with heads of 128 */
+            /* attention's curve is for long calls with heads of 128 */
             const double as_long = launches + (seconds - launches) * shape_of(p, &p->ops[i]);
             if (r->options.compute == SW_BF16_T)
                 sw_rate_add(&m->rates, p, &p->ops[i], region->repeat, as_long + missing,
@@ -290,7 +287,7 @@ static void collect(struct measuring *m, struct run *r, double *matmul_seconds)
     }
 }
 
-/* What the replay of the smallest program takes per op: the median, since some ops are several
+/* Launch time: the smallest program's replay per op, as a median, since some ops are several
  * kernels. */
 static int find_launch(struct measuring *m, struct run *r, struct sw_error *err)
 {
@@ -311,7 +308,7 @@ static int find_launch(struct measuring *m, struct run *r, struct sw_error *err)
     return 0;
 }
 
-/* Whether every rank has the memory, and all together the time. */
+/* *out: true if every rank has the memory, and all together the time. */
 static int can_measure(struct measuring *m, const struct run *r, double seconds, bool *out,
                        struct sw_error *err)
 {
@@ -327,14 +324,14 @@ static int can_measure(struct measuring *m, const struct run *r, double seconds,
     return 0;
 }
 
-/* Of what was seen so far, 0: nothing. Small programs are slow for their size, and tell nothing
- * about large ones. */
+/* Least value so far, 0: none. Small programs are slow for their size and say nothing about large
+ * ones. */
 static double least(double before, double seen)
 {
     return before > 0 && before < seen ? before : seen;
 }
 
-/* Runs a compiled program; what it tells stays in r. */
+/* Runs a compiled program; results stay in r. */
 static int measure(struct measuring *m, struct run *r, bool every, struct sw_error *err)
 {
     double begin = sw_clock_now(), step;
@@ -351,7 +348,7 @@ static int measure(struct measuring *m, struct run *r, bool every, struct sw_err
     return 0;
 }
 
-/* The smallest program with and without marks: what a mark takes, and a launch. */
+/* Measures the smallest program with and without marks: duration of a mark, and of a launch. */
 static int measure_smallest(struct measuring *m, const struct sw_gpu_shape *shape,
                             struct sw_error *err)
 {
@@ -377,7 +374,7 @@ static int measure_smallest(struct measuring *m, const struct sw_gpu_shape *shap
     return status;
 }
 
-/* seconds < 0: whatever it takes. */
+/* seconds < 0: no limit. */
 static int measure_shape(struct measuring *m, const struct sw_gpu_shape *shape,
                          enum sw_dtype compute, double seconds, double *matmul_seconds,
                          struct sw_error *err)
@@ -426,18 +423,18 @@ int sw_gpu_kernels(struct sw_device *device, struct sw_comm *world, double secon
     if (status != 0)
         return -1;
     m.rates.least_seconds = m.launch_seconds;
-    m.rates.busy_seconds = m.rates.wall_seconds = 1; /* nobody else takes the device's time */
+    m.rates.busy_seconds = m.rates.wall_seconds = 1; /* no other thread takes the device's time */
     *out = m.rates;
     return sw_calibrate_sum(world, (double *)out, sizeof *out / sizeof(double), err);
 }
 
 /* ---- From sums to figures ---- */
 
-/* Ops shorter than so many launches: what is left of them without a launch is guesswork. */
+/* Ops shorter than this many launches: their time without a launch is uncertain. */
 static const double trusted_launches = 4;
 
-/* The best share of what it counts as 1 of the curve's points, launches being little of them; of
- * all where there are only small ones. */
+/* Best fraction among the curve's points with little launch time; among all if every point is
+ * small. */
 static double best_share(const struct sw_calibration_curve *curve, double unit_per_s,
                          double launch_s)
 {
@@ -455,7 +452,7 @@ static void rescale(struct sw_calibration_curve *curve, double share)
 {
     for (int32_t i = 0; i < curve->count; i++) {
         const double fraction = curve->point[i].fraction * share;
-        /* a cache can be faster than the memory behind it; small ops are guesswork */
+        /* caches can exceed the memory's rate; small ops are uncertain */
         curve->point[i].fraction = fraction < 1 ? fraction : 1;
     }
 }
@@ -468,7 +465,7 @@ int sw_gpu_calibration(const struct sw_kernel_rates *rates, int32_t ranks,
         return -1;
     struct sw_calibration_curve *matmul = &out->curve[SW_RATE_MATMUL];
     struct sw_calibration_curve *memory = &out->curve[SW_RATE_MEMORY];
-    /* sw_calibration_make takes the curve for fp32's: here it is bf16's */
+    /* sw_calibration_make takes the curve for fp32's; here bf16's is given */
     const double flops = out->fp32_flops, bandwidth = out->memory_bandwidth;
     const double launch = out->launch_latency_s;
     const double fp32_share = rates->fp32_seconds > 0 && rates->bf16_seconds > 0

@@ -14,7 +14,7 @@ enum {
     BATCHES = 5,
     MAX_REPEATS = 200,
     FIRST_BYTES = 16 << 10, /* then SW_LINK_GROWTH times more each: up to 512 MB */
-    ENOUGH = 4,             /* sizes that are measured however slow the link */
+    ENOUGH = 4,             /* sizes measured on any link, however slow */
     LATENCY_BYTES = 64,
     HOP_BYTES = 8 << 20
 };
@@ -40,7 +40,7 @@ bool sw_gpu_link_rails(const struct sw_gpu_level *level, double ports)
 
 /* ---- Memory that calls use ---- */
 
-/* One call's operands, one after the other from `memory` on; NULL: only to know how much. */
+/* Lays out one call's operands from `memory`; NULL: only counts the bytes. */
 static int64_t lay_out(struct sw_collective_call *call, enum sw_collective kind,
                        struct sw_axes axes, int32_t group, int64_t bytes, char *memory)
 {
@@ -52,7 +52,8 @@ static int64_t lay_out(struct sw_collective_call *call, enum sw_collective kind,
     sw_collective_call_shape(call, kind, 1, &elems, 0, 0);
     if (memory != NULL) {
         call->in[0] = memory;
-        call->out[0] = kind == SW_ALL_REDUCE ? memory : memory + out_at; /* as programs do */
+        call->out[0] = kind == SW_ALL_REDUCE ? memory : memory + out_at; /* in place, as in
+                                                                          * programs */
         call->workspace = memory + work_at;
     }
     const struct sw_collective_slots slots = sw_call_slots(call, group);
@@ -95,13 +96,13 @@ static int run(const struct probe *p, int32_t repeats, struct sw_error *err)
         if (started != 0 || comm->wait(p->comm, ticket, err) != 0)
             return -1;
     }
-    /* queued calls: their end is the device's */
+    /* queued calls end when the device is done */
     if (comm->settle != NULL && comm->settle(p->comm, err) != 0)
         return -1;
     return p->device->vtable->synchronize(p->device, err);
 }
 
-/* Seconds of one call, mean over a batch and over ranks. */
+/* Mean seconds of a call over a batch and over ranks. */
 static int run_batch(const struct probe *p, int32_t repeats, double *seconds, struct sw_error *err)
 {
     if (p->comm->vtable->barrier(p->comm, err) != 0)
@@ -116,8 +117,8 @@ static int run_batch(const struct probe *p, int32_t repeats, double *seconds, st
     return 0;
 }
 
-/* The median of batches that together take about `slot` seconds. *spent: what all of it took,
- * the same on every rank. */
+/* Median of batches that take about `slot` seconds together. *spent: their total time, equal on
+ * every rank. */
 static int time_probe(const struct probe *p, double slot, double *seconds, double *spent,
                       struct sw_error *err)
 {
@@ -145,13 +146,13 @@ struct level {
     struct sw_device *device;
     struct sw_comm *comm;
     const struct sw_gpu_level *level;
-    struct sw_axes axes[2]; /* of its groups: one member of each part; everyone */
+    struct sw_axes axes[2]; /* groups: one member of each part; all ranks */
     int32_t groups;
     char *memory;
     double slot, spent;
 };
 
-/* Latency that a collective over everyone has inside nodes. */
+/* Latency inside nodes of a collective over all ranks. */
 static double inner_latency(const struct sw_gpu_level *level, enum sw_collective kind)
 {
     const int32_t ring_steps = level->parts * (level->members - 1);
@@ -159,7 +160,7 @@ static double inner_latency(const struct sw_gpu_level *level, enum sw_collective
            level->inner_latency_s;
 }
 
-/* Means over the kinds of calls that send `bytes` in the level's groups [0, groups). */
+/* Means over the kinds of calls that send `bytes` in groups [0, groups). */
 static int measure_size(struct level *l, int32_t groups, int64_t bytes,
                         struct sw_link_measured *out, double *latency, struct sw_error *err)
 {
@@ -189,7 +190,7 @@ static int measure_size(struct level *l, int32_t groups, int64_t bytes,
     return 0;
 }
 
-/* A ring over everyone: of each node only the last rank sends out of it. */
+/* Sends around a ring of all ranks: only each node's last rank sends out of it. */
 static int measure_rails(struct level *l, struct sw_link_rates *out, struct sw_error *err)
 {
     double seconds;
@@ -215,7 +216,7 @@ static int measure_level(struct level *l, double seconds, int64_t largest,
         return -1;
     for (int64_t bytes = FIRST_BYTES; sizes < SW_LINK_SIZES && bytes <= largest;
          bytes *= SW_LINK_GROWTH, sizes++) {
-        /* three calls of each kind, at least, take GROWTH times as long as those before */
+        /* at least three calls of each kind, SW_LINK_GROWTH times longer than the previous */
         if (sizes >= ENOUGH && l->spent + 3.0 * SW_LINK_GROWTH * SW_LINK_KINDS * l->groups *
                                               measured[sizes - 1].seconds >
                                    seconds)
@@ -227,7 +228,7 @@ static int measure_level(struct level *l, double seconds, int64_t largest,
     return measure_rails(l, out, err);
 }
 
-/* The largest size whose memory every rank has. */
+/* Largest size for which every rank has memory. */
 static int find_largest(const struct level *l, int64_t *largest, struct sw_error *err)
 {
     const struct sw_device_vtable *device = l->device->vtable;

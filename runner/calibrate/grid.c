@@ -100,7 +100,8 @@ int32_t sw_products_points(const struct sw_products *grid)
     return grid->rows * grid->columns * grid->depths;
 }
 
-/* Of the point at `place`, whose neighbours on a side of `size` are `stride` points away. */
+/* Error of the point interpolated between its neighbours on a side of `size`, `stride` points
+ * apart. */
 static double left_out(const double *share, const double *size, int32_t stride)
 {
     const double way = log(size[0] / size[-1]) / log(size[1] / size[-1]);
@@ -138,13 +139,13 @@ static double flops_of(const struct sw_grid_source *source, const struct sw_prod
     return sum;
 }
 
-/* How many levels can be afforded, from the rate of the middle size. */
+/* Chooses the affordable number of levels from the middle size's rate. */
 static int find_levels(const struct sw_grid_source *source, struct sw_comm *world, double seconds,
                        int32_t *levels, struct sw_error *err)
 {
     struct sw_products grid;
     double took = 0;
-    for (int32_t i = 0; i < 2; i++) /* the first makes the kernel */
+    for (int32_t i = 0; i < 2; i++) /* the first creates the kernel */
         if (source->run(source->context, &source->middle, &took, err) != 0)
             return -1;
     double rate =
@@ -158,7 +159,7 @@ static int find_levels(const struct sw_grid_source *source, struct sw_comm *worl
     return 0;
 }
 
-/* Every point once. */
+/* Runs every point once. */
 static int pass(const struct sw_grid_source *source, const struct sw_products *grid,
                 double *samples, struct sw_error *err)
 {
@@ -170,8 +171,8 @@ static int pass(const struct sw_grid_source *source, const struct sw_products *g
     return 0;
 }
 
-/* Samples of one point lie a whole pass apart: what disturbs the machine for a moment is in one of
- * them, and the median is of the others. */
+/* A point's samples lie a whole pass apart: a short disturbance affects one, and the median ignores
+ * it. */
 int sw_grid_time(const struct sw_grid_source *source, struct sw_comm *world, double seconds,
                  struct sw_grid_rates *rates, struct sw_error *err)
 {
@@ -182,7 +183,7 @@ int sw_grid_time(const struct sw_grid_source *source, struct sw_comm *world, dou
     if (find_levels(source, world, seconds, &levels, err) != 0)
         return -1;
     source->sizes(source->context, levels, &grid);
-    if (pass(source, &grid, samples, err) != 0 || /* makes the kernels */
+    if (pass(source, &grid, samples, err) != 0 || /* creates the kernels */
         (world->size > 1 && world->vtable->barrier(world, err) != 0))
         return -1;
     const double wall = sw_clock_now(), busy = sw_clock_busy();

@@ -15,9 +15,9 @@
 
 enum { MAX_STEPS = 15, MIN_STEPS = 3, LAYERS = 2, BF16_SHAPES = 2 };
 
-/* One transformer, narrow enough that its ops have the sizes of a rank's shards: `split` divides
- * heads, MLP and vocabulary as tp would. In order of what they tell: the first ones alone cover the
- * usual sizes, later ones fill gaps and extend the ends. */
+/* A transformer so narrow that its ops have the sizes of a rank's shards: `split` divides heads,
+ * MLP and vocabulary like tp. Most useful first: the first ones cover the usual sizes, later ones
+ * fill gaps and extend the ends. */
 struct shape {
     int32_t hidden, split, batch, sequence;
 };
@@ -58,7 +58,7 @@ static struct sw_program_options options_of(const struct shape *shape, enum sw_d
     return o;
 }
 
-/* context: the vocabulary's size. */
+/* context: vocabulary size. */
 static int read_batch(void *context, const struct sw_ask *ask, void *to, struct sw_error *err)
 {
     const uint64_t vocab = *(const uint64_t *)context;
@@ -93,11 +93,11 @@ int sw_rate_step(struct sw_executor *x, int64_t vocab_size, int64_t number, stru
 struct run {
     struct sw_program_options options;
     struct sw_program_set *set;
-    const struct sw_program *program; /* the set's */
-    struct sw_comm *alone;            /* the program's only rank */
+    const struct sw_program *program; /* owned by the set */
+    struct sw_comm *alone;            /* the communicator of the only rank */
     struct sw_timer timer;
     struct sw_executor *executor;
-    double *busy;    /* [op_count] of the current step */
+    double *busy;    /* [op_count], current step */
     double *samples; /* [op_count][MAX_STEPS] */
     int32_t steps;
 };
@@ -140,7 +140,7 @@ static int run_step(struct run *r, int64_t number, struct sw_error *err)
     return sw_rate_step(r->executor, r->options.model.vocab_size, number, err);
 }
 
-/* The steps that are measured; all ranks begin together. */
+/* Runs the measured steps; all ranks begin together. */
 static int run_measured(struct run *r, struct sw_comm *world, struct sw_kernel_rates *rates,
                         struct sw_error *err)
 {
@@ -208,7 +208,7 @@ void sw_rate_add(struct sw_kernel_rates *rates, const struct sw_program *program
     bucket->seconds += seconds;
 }
 
-/* One that is an op by itself; as many as there is room for, which the first programs fill. */
+/* Adds a product that is an op by itself, while there is room; the first programs fill it. */
 static void add_step_product(struct sw_kernel_rates *rates, const struct sw_program *p,
                              double step_bytes, const struct sw_op *op, double calls,
                              double seconds)
@@ -283,13 +283,13 @@ static int mean(struct sw_comm *world, double *value, struct sw_error *err)
     return 0;
 }
 
-/* What one program needs, to know whether the next can be afforded. */
+/* Work of one program, to estimate if the next is affordable. */
 static double work_of(const struct shape *shape)
 {
     return (double)shape->batch * shape->sequence * shape->hidden * shape->hidden / shape->split;
 }
 
-/* *step_seconds: wall time of the program's first step, the same on every rank. */
+/* *step_seconds: wall time of the program's first step, equal on every rank. */
 static int measure(struct sw_device *device, struct sw_comm *world, const struct shape *shape,
                    enum sw_dtype compute, double slot, struct sw_kernel_rates *rates,
                    double *matmul_seconds, double *least, double *step_seconds,
@@ -298,7 +298,7 @@ static int measure(struct sw_device *device, struct sw_comm *world, const struct
     struct run r;
     int status = run_create(&r, device, shape, compute, err);
     if (status == 0)
-        status = run_step(&r, 1, err); /* makes the kernels, touches the memory */
+        status = run_step(&r, 1, err); /* creates the kernels, touches the memory */
     const double begin = sw_clock_now();
     if (status == 0)
         status = run_step(&r, 1, err);

@@ -16,17 +16,16 @@ enum {
     MAX_REPEATS = 200,
     FIRST_BYTES = 4 << 10, /* then GROWTH times more each */
     GROWTH = SW_LINK_GROWTH,
-    ENOUGH = 4, /* sizes that are measured however slow the link */
+    ENOUGH = 4, /* sizes measured on any link, however slow */
     ATTEMPTS = 3,
-    AHEAD = 4, /* calls under way at once when bandwidth is measured */
+    AHEAD = 4, /* concurrent calls when bandwidth is measured */
     LATENCY_BYTES = 64
 };
 
-/* Of the compute thread before each call, about what a training step has between two collectives
- * of a small model. */
+/* Work of the compute thread before each call: about a small model's between two collectives. */
 static const double work_seconds = 1e-3;
 
-/* Of a call: what its difference from work alone tells at best. */
+/* Resolution: smallest time added to the work that counts. */
 static const double least_seconds = 1e-6;
 
 static const struct sw_axes every_axis = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
@@ -48,7 +47,7 @@ static void *allocate(int64_t bytes, struct sw_error *err)
         (void)sw_fail(err, SW_ENVIRONMENT, "out of memory for %lld bytes to send",
                       (long long)bytes);
     else
-        memset(memory, 0, rounded); /* pages are there before anything is timed */
+        memset(memory, 0, rounded); /* touch pages before timing */
     return memory;
 }
 
@@ -81,14 +80,14 @@ struct probe {
     enum sw_collective kind;
     struct sw_collective_call call;
     void *in, *out;
-    int64_t bytes; /* that this rank sends, as sw_op_communication_bytes counts them */
+    int64_t bytes; /* bytes this rank sends, see sw_op_communication_bytes */
     int32_t ahead; /* calls in a row after each stretch of work */
 };
 
-/* A hop of the ring is a message of them. */
+/* A ring's hop is a message of theirs. */
 const enum sw_collective sw_link_kinds[KINDS] = {SW_ALL_GATHER, SW_REDUCE_SCATTER, SW_ALL_REDUCE};
 
-/* A multiple of the group. */
+/* Returns a multiple of the group. */
 int64_t sw_link_elems(enum sw_collective kind, int32_t group, int64_t bytes)
 {
     const int64_t each = sw_link_bytes(kind, group, group), blocks = (bytes + each - 1) / each;
@@ -127,7 +126,7 @@ static int probe_create(struct probe *p, struct sw_comm *comm, struct sw_axes ax
     p->call.axes = axes;
     p->call.dtype = SW_F32;
     p->call.in[0] = p->in;
-    p->call.out[0] = kind == SW_ALL_REDUCE ? p->in : p->out; /* in place, as programs do */
+    p->call.out[0] = kind == SW_ALL_REDUCE ? p->in : p->out; /* in place, as in programs */
     const struct sw_collective_slots slots = sw_call_slots(&p->call, p->group);
     p->call.workspace = allocate(slots.slots * slots.slot_bytes, err);
     return p->call.workspace == NULL ? -1 : 0;
@@ -149,7 +148,7 @@ static int run(const struct probe *p, bool only_work, int32_t repeats, struct sw
     return 0;
 }
 
-/* The largest of the ranks' values, the same on every rank. */
+/* Largest of the ranks' values, on every rank. */
 static int largest(struct sw_comm *comm, double *value, struct sw_error *err)
 {
     double *told = calloc((size_t)comm->size, sizeof *told);
@@ -163,9 +162,8 @@ static int largest(struct sw_comm *comm, double *value, struct sw_error *err)
     return status;
 }
 
-/* Seconds of one repeat, mean over a batch. The slowest rank's: groups that share a link do not get
- * equal parts of it, the first to be done leaves all of it to the others, and a step has to wait
- * for those. */
+/* Mean seconds of a repeat over a batch, the slowest rank's: groups share a link unequally, the
+ * first to finish leaves it to the others, and a step waits for those. */
 static int run_batch(const struct probe *p, bool only_work, int32_t repeats, double *seconds,
                      struct sw_error *err)
 {
@@ -178,18 +176,18 @@ static int run_batch(const struct probe *p, bool only_work, int32_t repeats, dou
     return largest(p->comm, seconds, err);
 }
 
-/* As many batches of so many repeats as together take about `slot` seconds. */
+/* Number of batches, and *repeats in each, that take about `slot` seconds together. */
 static int32_t share_out(double slot, double once, int32_t *repeats)
 {
     const double each = slot / (BATCHES * once);
     *repeats = each < 1 ? 1 : each < MAX_REPEATS ? (int32_t)each : MAX_REPEATS;
     if (each >= 1)
         return BATCHES;
-    return slot > 3 * once ? 3 : 1; /* a slow link: fewer batches of one */
+    return slot > 3 * once ? 3 : 1; /* slow link: fewer batches of one */
 }
 
-/* Median of what the calls of a batch added to the work alone, <= 0 where other programs took more
- * of one than of the other. */
+/* Median time that a batch's calls add to the work; <= 0 if other programs disturbed one of the
+ * two. */
 static int time_batches(const struct probe *p, int32_t batches, int32_t repeats, double *added,
                         struct sw_error *err)
 {
@@ -204,8 +202,8 @@ static int time_batches(const struct probe *p, int32_t batches, int32_t repeats,
     return 0;
 }
 
-/* What a call adds to the work before it, by batches that together take about `slot` seconds; again
- * where that is nothing, which no call takes; 0: it stayed so. *took: what all of it took. */
+/* Time a call adds to the preceding work, from batches of about `slot` seconds together; repeated
+ * if not positive; 0: never positive. *took: total time. */
 static int time_probe(const struct probe *p, double slot, double *seconds, double *took,
                       struct sw_error *err)
 {
@@ -230,12 +228,12 @@ static int time_probe(const struct probe *p, double slot, double *seconds, doubl
 
 /* ---- All sizes ---- */
 
-/* A call of each kind, of one size. */
+/* One call per kind, of one size. */
 struct calls {
     struct sw_link_measured of[KINDS];
-    double seconds; /* of all of them */
-    double latency; /* seconds of one step, if the bytes took none: mean */
-    double spent;   /* measuring */
+    double seconds; /* sum over kinds */
+    double latency; /* mean seconds of a step if bytes took none */
+    double spent;   /* spent on measuring */
 };
 
 static int measure_size(struct sw_comm *comm, const struct sw_link_group *group, int64_t bytes,
@@ -246,7 +244,8 @@ static int measure_size(struct sw_comm *comm, const struct sw_link_group *group,
     for (int32_t k = 0; k < KINDS; k++) {
         const enum sw_collective op = sw_link_kinds[k];
         const double steps =
-            sw_links_steps(true, op, false, sw_axes_size(&comm->mesh, axes), 0); /* as MPI's go */
+            sw_links_steps(true, op, false, sw_axes_size(&comm->mesh, axes), 0); /* for MPI's
+                                                                                  * collectives */
         struct probe probe;
         double seconds = 0, spent = 0;
         int status = probe_create(&probe, comm, axes, sw_link_kinds[k], bytes, ahead, err);
@@ -264,8 +263,8 @@ static int measure_size(struct sw_comm *comm, const struct sw_link_group *group,
     return 0;
 }
 
-/* `share` of the way from a to b. Times grow about linearly with size where the rates between two
- * sizes do not. */
+/* Interpolates at `share` of the way from a to b: times grow about linearly with size, rates do
+ * not. */
 static struct sw_link_measured between(const struct sw_link_measured *a,
                                        const struct sw_link_measured *b, double share)
 {
@@ -278,14 +277,14 @@ static struct sw_link_measured between(const struct sw_link_measured *a,
 
 static void add_point(struct sw_link_rates *out, const struct sw_link_measured *m)
 {
-    /* latency is priced apart; a call never moves its bytes in no time */
+    /* latency is priced apart; bytes never move in no time */
     const double net = m->seconds - m->latencies * out->latency_s;
     const double rate = m->crossing / (net > 0.1 * m->seconds ? net : 0.1 * m->seconds);
     out->point[out->count++] = (struct sw_link_point){.bytes = m->crossing, .fraction = rate};
     out->bandwidth = rate > out->bandwidth ? rate : out->bandwidth;
 }
 
-/* Sizes are GROWTH apart; `plan` interpolates over the points, so some lie between. */
+/* Sizes are GROWTH apart; adds points between, since `plan` interpolates over the points. */
 void sw_link_points(struct sw_link_rates *out, const struct sw_link_measured *measured,
                     int32_t count)
 {
@@ -347,8 +346,7 @@ static void add(struct sw_link_measured *to, const struct sw_link_measured *one,
     to->latencies += one->latencies * weight;
 }
 
-/* The mean of what one size took over all kinds and groups, those left out whose time told nothing;
- * seconds 0: none did. */
+/* Mean of one size over kinds and groups with a valid time; seconds 0: none valid. */
 static struct sw_link_measured
 mean_of(struct sw_link_measured of[KINDS][SW_LINK_GROUPS][SW_LINK_SIZES], int32_t groups,
         int32_t size)
@@ -363,8 +361,8 @@ mean_of(struct sw_link_measured of[KINDS][SW_LINK_GROUPS][SW_LINK_SIZES], int32_
     return mean;
 }
 
-/* Bandwidth is what calls in a row reach: a network that was at rest passes its first bytes faster
- * (buffers, token buckets), which a step that is bound by it never sees. */
+/* Measures bandwidth with calls in a row: an idle network passes its first bytes faster (buffers,
+ * token buckets), unlike in a step that it limits. */
 int sw_calibrate_link(struct sw_comm *comm, const struct sw_link_group *groups, int32_t count,
                       double seconds, struct sw_link_rates *out, struct sw_error *err)
 {
@@ -373,15 +371,15 @@ int sw_calibrate_link(struct sw_comm *comm, const struct sw_link_group *groups, 
     double spent, last = 0;
     struct calls calls;
     int64_t bytes = FIRST_BYTES;
-    int32_t sizes = 0; /* that told something */
+    int32_t sizes = 0; /* sizes with a valid time */
     *out = (struct sw_link_rates){0};
     if (measure_size(comm, &groups[0], LATENCY_BYTES, 1, slot, &calls, err) != 0)
         return -1;
     out->latency_s = calls.latency;
     spent = calls.spent;
     for (int32_t size = 0; size < SW_LINK_SIZES; size++, bytes *= GROWTH) {
-        /* a call of the next size takes about GROWTH times as long and runs at least three times;
-         * every rank sees the same means, so all stop at the same size */
+        /* the next size takes GROWTH times longer and at least three calls; ranks see the same
+         * means, so all stop at one size */
         if (size >= ENOUGH && spent + 3 * AHEAD * GROWTH * last > seconds)
             break;
         last = 0;

@@ -94,8 +94,8 @@ static int marked_run(struct sw_device *device, const struct sw_call *call, stru
     return m->recording && m->every ? put_mark(m, op, err) : 0;
 }
 
-/* Ops of one step's recordings, and their ends. Of several micro-steps the last has one of its own.
- */
+/* Number of marks for one step's recordings. With several micro-steps the last has its own
+ * recordings. */
 static int32_t most_marks(const struct sw_program *p)
 {
     int32_t marks = 0;
@@ -129,7 +129,7 @@ int sw_marker_init(struct sw_marker *m, struct sw_device *inner, const struct sw
     for (int32_t kind = 0; kind < SW_OP_COUNT; kind++)
         m->table.run[kind] = inner->vtable->run[kind] == NULL ? NULL : marked_run;
     m->base.vtable = &m->table;
-    /* all marks there will be: none is made while a recording is */
+    /* creates all marks, which a recording cannot do */
     return inner->vtable->mark(inner, m->capacity - 1, err);
 }
 

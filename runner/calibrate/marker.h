@@ -1,30 +1,30 @@
-/* A device that passes everything on to another and puts marks of the other's clock into the
- * recordings that are made of it: after each op, or only where a recording begins and ends.
+/* Device that forwards to another one and adds its clock's marks to recordings: after each op, or
+ * only at their begin and end.
  *
- * Owns the table of what lies between two marks; borrows device and program, which outlive it. */
+ * Owns the table of ops between marks; borrows device and program, which outlive it. */
 #ifndef SW_MARKER_H
 #define SW_MARKER_H
 
 #include "runner/device/device.h"
 
-/* Entries of the table that are no op. */
+/* Table entries that are not ops. */
 enum { SW_MARK_BEGINS = -1, SW_MARK_ENDS = -2 };
 
 struct sw_marker {
-    struct sw_device base; /* what the executor of one program is given */
+    struct sw_device base; /* device for the executor of one program */
     struct sw_device_vtable table;
     struct sw_device *inner;
     const struct sw_program *program;
     bool every, recording;
-    int32_t count, capacity; /* marks so far, and at most */
-    int32_t *what;           /* [capacity]: the program's op between mark i - 1 and mark i, or
-                                SW_MARK_BEGINS or _ENDS: a recording does */
+    int32_t count, capacity; /* marks so far; maximum */
+    int32_t *what;           /* [capacity]: op between marks i - 1 and i, or SW_MARK_BEGINS or _ENDS
+                              * of a recording */
 };
 
-/* every: a mark after each op. `inner` must have marks and recordings. Errors (SW_ENVIRONMENT):
- * memory, the device's; sw_marker_free is due in any case. */
+/* every: true for a mark after each op. `inner` must have marks and recordings. Errors
+ * (SW_ENVIRONMENT): memory, the device's; call sw_marker_free in any case. */
 int sw_marker_init(struct sw_marker *marker, struct sw_device *inner,
                    const struct sw_program *program, bool every, struct sw_error *err);
-void sw_marker_free(struct sw_marker *marker); /* one of zeros will do */
+void sw_marker_free(struct sw_marker *marker); /* may be zeroed */
 
 #endif

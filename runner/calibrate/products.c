@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Tokens of a micro-batch and widths of weights: shards, heads, whole layers. Between them shares
- * go with the logarithm. */
+/* Tokens of a micro-batch, and widths of weights: shards, heads, whole layers. Shares are
+ * interpolated by the logarithm. */
 static const double token_counts[SW_PRODUCT_TOKENS] = {32, 128, 512, 2048};
 static const double widths[SW_PRODUCT_WIDTHS] = {32, 64, 128, 256, 1024};
 
@@ -26,7 +26,7 @@ struct timing {
     enum sw_dtype dtype;
 };
 
-/* [1, rows, columns] of activations, [rows, columns] of weights. */
+/* Tensor [1, rows, columns] of activations or [rows, columns] of weights. */
 static struct sw_tensor tensor(struct sw_grid_region *region, enum sw_dtype dtype, bool weight,
                                double rows, double columns)
 {
@@ -35,7 +35,7 @@ static struct sw_tensor tensor(struct sw_grid_region *region, enum sw_dtype dtyp
     return sw_grid_tensor(region, dtype, weight ? 2 : 3, weight ? weights : activations);
 }
 
-/* y = x W; dx = dy W^T; dW = x^T dy, which is summed in fp32. */
+/* y = x W; dx = dy W^T; dW = x^T dy, summed in fp32. */
 static void make_operands(struct timing *t, const struct sw_product *s, struct sw_tensor in[2],
                           struct sw_tensor *out)
 {

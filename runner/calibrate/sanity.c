@@ -6,18 +6,18 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* A thread that had less of a core than this part of what it could have had was not alone: a test
- * beside it takes half, and threads that wait for each other a little more. */
+/* Least fraction of its possible share that an undisturbed thread has: a test beside it takes half,
+ * and threads waiting for each other a little more. */
 static const double least_part = 0.4;
 
-/* Of a memory's rate, what one kind of collective may reach: messages of some sizes stay in caches.
- * The mean of all kinds and groups stays below it. */
+/* Multiple of a memory's rate that one kind of collective may reach: some messages stay in caches.
+ * The mean over kinds and groups may not. */
 static const double most_of_kind = 4;
 
-/* What prices are off by without any doubt, as with the default profile. */
+/* Usual band of prices, as with the default profile; limits of a band. */
 static const double usual_low = 0.7, usual_high = 1.3, least_low = 0.01, most_high = 100;
 
-/* The first of the nodes that are on this rank's machine. */
+/* First of the nodes on this rank's machine. */
 static int first_node(struct sw_comm *world, int32_t nodes, uint64_t machine, int32_t *node,
                       struct sw_error *err)
 {
@@ -37,7 +37,7 @@ static int first_node(struct sw_comm *world, int32_t nodes, uint64_t machine, in
 int sw_calibrate_fair_share(struct sw_comm *world, int32_t nodes, uint64_t machine, int32_t threads,
                             double *share, struct sw_error *err)
 {
-    enum { CORES = CPU_SETSIZE }; /* the same on every rank, whatever its node has */
+    enum { CORES = CPU_SETSIZE }; /* equal on every rank, whatever its node has */
     cpu_set_t usable;
     const int64_t online = sysconf(_SC_NPROCESSORS_CONF);
     double sum = 0;
@@ -74,7 +74,7 @@ static void widen(struct sw_sanity *out, double low, double high)
     out->band_high = out->count == 1 || high > out->band_high ? high : out->band_high;
 }
 
-/* Of all kinds the fastest: a rate of its own, from times that were lost in others'. */
+/* Doubts the fastest kind's own rate, which lost times of others can raise. */
 static void doubt_kind(const struct sw_calibration *c, const char *where,
                        const struct sw_link_rates *link, struct sw_sanity *out)
 {
@@ -96,7 +96,8 @@ static void doubt_kind(const struct sw_calibration *c, const char *where,
     widen(out, usual_low, usual_high * reached / c->memory_bandwidth);
 }
 
-/* Bytes between ranks are written to a memory once and read once, so that no link is faster. */
+/* Doubts a mean above the memory's rate: bytes between ranks are written to a memory once and read
+ * once. */
 static void doubt_link(const struct sw_calibration *c, const char *where,
                        const struct sw_link_rates *link, struct sw_sanity *out)
 {
@@ -121,7 +122,7 @@ void sw_calibration_check(const struct sw_calibration *c, double fair,
                  "other programs took the processors: a rank's thread ran for %.0f %% of its "
                  "time, where an idle machine lets it run for %.0f %%",
                  c->share * 100, fair * 100);
-        widen(out, usual_low * c->share / fair, usual_high); /* alone it is faster by so much */
+        widen(out, usual_low * c->share / fair, usual_high); /* undisturbed it is faster by this */
     }
     doubt_link(c, "inside a node", inside, out);
     doubt_link(c, "between nodes", across, out);

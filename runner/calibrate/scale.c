@@ -12,8 +12,7 @@ static double least(double a, double b)
     return a < b ? a : b;
 }
 
-/* Seconds of a product by its grid, without a launch; 0: it has none, or is smaller than its first
- * point. */
+/* Seconds of a product by its grid, without launch; 0: no grid, or smaller than its first point. */
 static double seconds_by_grid(const struct sw_calibration *c, const struct sw_products *grid,
                               const struct sw_product *s)
 {
@@ -25,7 +24,7 @@ static double seconds_by_grid(const struct sw_calibration *c, const struct sw_pr
            sw_cost_products_share(grid, s->m, s->n, s->k);
 }
 
-/* What a product or attention of a step reached of what its grid says. */
+/* Fraction of its grid's rate that a product or attention reached in a step. */
 struct reached {
     double step_bytes, share;
 };
@@ -38,7 +37,7 @@ static int compare_reached(const void *a, const void *b)
     return sw_compare_doubles(&p->share, &q->share);
 }
 
-/* Of every product of the steps that were measured, by the bytes of its step. */
+/* Collects every product of the measured steps with its step's bytes. */
 static int32_t find_products(const struct sw_kernel_rates *rates, int32_t ranks,
                              const struct sw_calibration *c,
                              struct reached reached[SW_STEP_PRODUCTS])
@@ -56,7 +55,7 @@ static int32_t find_products(const struct sw_kernel_rates *rates, int32_t ranks,
     return count;
 }
 
-/* Of attention; of shorter sequences than the grid's nothing. */
+/* Collects attention, except sequences shorter than the grid's. */
 static int32_t find_attention(const struct sw_kernel_rates *rates, int32_t ranks,
                               const struct sw_calibration *c,
                               struct reached reached[SW_STEP_PRODUCTS])
@@ -77,12 +76,12 @@ static int32_t find_attention(const struct sw_kernel_rates *rates, int32_t ranks
     return count;
 }
 
-/* Where steps begin of which caches hold no part that shows: each of the machines that were tried
- * has caches of 32 MiB and less for a core. */
+/* Bytes of a step beyond the effect of caches: the machines tried have at most 32 MiB of cache per
+ * core. */
 static const double far_bytes = 0x1p30;
 
-/* The median share of the products in a row whose steps move bytes of the same power of two, or are
- * far; *bytes: their mean; returns how many there are. */
+/* Median share of the next products whose steps move bytes of one power of two, or are far; *bytes:
+ * their mean. Returns their number. */
 static int32_t next_octave(const struct reached *from, int32_t count, double *bytes, double *share)
 {
     double shares[SW_STEP_PRODUCTS], sum = 0;
@@ -99,8 +98,8 @@ static int32_t next_octave(const struct reached *from, int32_t count, double *by
     return n;
 }
 
-/* Caches hold less of a larger step: where a point is above those before it, all of them have their
- * mean, as many products as each is of. */
+/* Makes the curve non-increasing, since caches hold less of a larger step: a point above earlier
+ * ones is pooled with them to their mean, weighted by products. */
 static void pool(struct sw_curve *curve, double weight[SW_MAX_CURVE])
 {
     double ends[SW_MAX_CURVE], sum[SW_MAX_CURVE];
@@ -112,7 +111,7 @@ static void pool(struct sw_curve *curve, double weight[SW_MAX_CURVE])
             mean = (mean * total + sum[blocks - 1] * before) / (total + before);
             total += before;
         }
-        weight[blocks] = total; /* of a block from here on, which is no later than i */
+        weight[blocks] = total; /* the block starts here, at most at i */
         sum[blocks] = mean;
         ends[blocks++] = i;
     }
@@ -122,8 +121,7 @@ static void pool(struct sw_curve *curve, double weight[SW_MAX_CURVE])
     }
 }
 
-/* The curve, and where none of the steps was far, that they are as fast as what is known, or as by
- * themselves. */
+/* Builds the curve; without a far step, extends it by the last known value, at most 1. */
 static void make_scale(const struct reached *reached, int32_t count, struct sw_curve *scale)
 {
     double weight[SW_MAX_CURVE];
@@ -144,8 +142,8 @@ static void make_scale(const struct reached *reached, int32_t count, struct sw_c
         scale->point[i].fraction = least(scale->point[i].fraction, SW_MAX_PRODUCTS_SCALE);
 }
 
-/* The curve of what was reached, which it sorts, and how far off times by it are: the median, and
- * the mean of measured / predicted - 1. */
+/* Sorts and builds the curve, and its errors: the median, and the mean of measured / predicted - 1.
+ * Returns the number of samples. */
 static int32_t tell(struct reached *reached, int32_t count, struct sw_curve *scale, double *error,
                     double *signed_error)
 {

@@ -16,25 +16,24 @@
 enum {
     MAX_TOKENS = 15,
     MIN_TOKENS = 3,
-    TEXT_TOKENS = 128, /* that a text's cache has room for; it is full, as prices take it */
+    TEXT_TOKENS = 128, /* tokens a sequence's cache holds; full, as priced */
     CHUNK = 32,
-    SHARED = 4,  /* query heads of a head of keys, in some of the programs */
-    BUDGET = 32, /* tokens of a call beside which `read` has many more */
-    SLOTS = 8    /* of plans that have one: by them devices choose kernels */
+    SHARED = 4,  /* query heads per kv head, in some programs */
+    BUDGET = 32, /* tokens of a call, far fewer than `read` has */
+    SLOTS = 8    /* slots of plans with several: devices choose kernels by them */
 };
 
-/* A transformer has 12 to 13 times hidden^2 weights in a layer. In order of what they tell: one
- * that exceeds most caches, some that fit them or do not quite, then one far beyond. Small ones
- * have small heads. */
+/* A transformer has 12 to 13 times hidden^2 weights in a layer. Most useful first: one that exceeds
+ * most caches, some that fit or nearly fit, one far larger. Small ones have small heads. */
 static const struct size {
     int32_t hidden, layers;
 } sizes[] = {{512, 5}, {256, 2}, {256, 4}, {512, 2}, {1024, 4}, {128, 2}};
 _Static_assert(sizeof sizes / sizeof sizes[0] == SW_SKINNY_GEMM_SIZES, "a bucket for each size");
 
-/* In this order, too: the others lie between. Then those of `read`. */
+/* Most useful first: the others lie between. Then those of `read`. */
 static const int32_t row_order[SW_SKINNY_GEMM_COUNTS - 1] = {1, 4, 8, 2, 16};
 
-/* Whose products many rows meet: one that fits no cache or hardly, and a larger one. */
+/* Sizes with many rows: one that hardly fits a cache, and a larger one. */
 static const int32_t wide_sizes[SW_SKINNY_GEMM_WIDE_SIZES] = {0, 4};
 
 static int32_t index_of(int32_t rows)
@@ -47,14 +46,14 @@ static int32_t index_of(int32_t rows)
 
 struct run {
     struct sw_program_set *set;
-    enum sw_program_kind kind;        /* decode; of many rows read */
-    const struct sw_program *program; /* the set's */
-    struct sw_comm *alone;            /* the program's only rank */
+    enum sw_program_kind kind;        /* decode; read for many rows */
+    const struct sw_program *program; /* owned by the set */
+    struct sw_comm *alone;            /* the communicator of the only rank */
     struct sw_timer timer;
     struct sw_executor *executor;
-    int32_t rows, texts; /* as many, or one whose tokens the rows are */
+    int32_t rows, texts; /* equal, or one sequence whose tokens are the rows */
     int32_t tokens;
-    double *busy;    /* [op_count] of the token at hand */
+    double *busy;    /* [op_count], current token */
     double *samples; /* [op_count][MAX_TOKENS] */
     int32_t *token, *slots;
     float *settings, *sampled;
@@ -161,7 +160,7 @@ static int run_create(struct run *r, struct sw_device *device, const struct size
     return fill_state(r, device, err);
 }
 
-/* One token of every text; of `read` all of one. */
+/* Runs one token of every sequence; `read`: all tokens of one. */
 static int decode(struct run *r, struct sw_error *err)
 {
     const size_t rows = (size_t)r->rows, texts = (size_t)r->texts;
@@ -180,7 +179,7 @@ static int decode(struct run *r, struct sw_error *err)
     return sw_executor_run(r->executor, r->kind, NULL, feeds, 5, &fetch, 1, err);
 }
 
-/* The tokens that are measured; all ranks begin together. */
+/* Runs the measured tokens; all ranks begin together. */
 static int run_measured(struct run *r, struct sw_comm *world, struct sw_skinny_gemm_rates *rates,
                         struct sw_error *err)
 {
@@ -198,7 +197,7 @@ static int run_measured(struct run *r, struct sw_comm *world, struct sw_skinny_g
     return 0;
 }
 
-/* index: of the program's size; dtype: of its weights and its cache. */
+/* index: the program's size; dtype: of its weights and cache. */
 static void collect(struct run *r, int32_t index, enum sw_rate_dtype dtype,
                     struct sw_skinny_gemm_rates *rates)
 {
@@ -214,7 +213,7 @@ static void collect(struct run *r, int32_t index, enum sw_rate_dtype dtype,
             const double bytes = sw_cost_skinny_gemm_reads(p, &p->ops[i], &rows);
             if (r->kind == SW_PROGRAM_READ &&
                 (kind == SW_SKINNY_ATTENTION || (int32_t)rows != r->rows))
-                continue; /* a prompt's attention, and logits of the last token, are others' */
+                continue; /* skip a prompt's attention and the last token's logits */
             struct sw_skinny_gemm_bucket *bucket =
                 &rates->bucket[kind][dtype][index_of((int32_t)rows)][index];
             qsort(samples, (size_t)r->tokens, sizeof *samples, sw_compare_doubles);
@@ -242,7 +241,7 @@ static int measure(struct sw_device *device, struct sw_comm *world, int32_t size
     struct run r;
     int status = run_create(&r, device, &sizes[size], rows, dtypes[dtype], err);
     if (status == 0)
-        status = decode(&r, err); /* makes the kernels, touches the memory */
+        status = decode(&r, err); /* creates the kernels, touches the memory */
     const double begin = sw_clock_now();
     if (status == 0)
         status = decode(&r, err);
@@ -274,7 +273,7 @@ int sw_calibrate_skinny_gemm(struct sw_device *device, struct sw_comm *world, do
         EACH = SW_RATE_DTYPES * (SW_SKINNY_GEMM_COUNTS - 1),
         NARROW = EACH * SW_SKINNY_GEMM_SIZES,
         PROGRAMS = NARROW + SW_RATE_DTYPES * SW_SKINNY_GEMM_WIDE_SIZES,
-        WIDE_TIMES = 8 /* as long as the slowest of few rows, at most */
+        WIDE_TIMES = 8 /* at most as long as the slowest skinny program */
     };
     struct sw_skinny_gemm_rates rates = {.wall_seconds = 0};
     const double begin = sw_clock_now();

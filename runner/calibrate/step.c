@@ -10,11 +10,12 @@
 
 enum { STEPS = 5, FIRST_STEPS = 2 };
 
-/* Ranks wait for each other a step long, a plan's as long as it says at least. */
+/* Shortest limit of the wait between ranks; a plan's own may be longer. enough_s: time to spend on
+ * steps. */
 static const double longest_s = 30;
-static const double enough_s = 30; /* of steps */
+static const double enough_s = 30;
 
-/* Of none of the shapes that were measured. As many heads as the ranks of a node can share. */
+/* A shape that was not measured, with as many heads as a node's ranks can share. */
 static struct sw_program_options options_of(int32_t nodes, int32_t local, bool queues)
 {
     const int32_t head_dim = queues ? 128 : 32, least = queues ? 12 : 6;
@@ -42,8 +43,8 @@ static struct sw_program_options options_of(int32_t nodes, int32_t local, bool q
     return o;
 }
 
-/* The first ones choose kernels and make recordings: of long steps one is all that is waited for.
- * What is told of time is the same on every rank, and so how many steps they make. */
+/* The first steps choose kernels and make recordings; with long steps only one more is timed. Times
+ * are equal on every rank, and so is the number of steps. */
 static int time_steps(struct sw_executor *executor, struct sw_comm *world, int64_t vocab_size,
                       double *seconds, struct sw_error *err)
 {
@@ -67,7 +68,7 @@ static int time_steps(struct sw_executor *executor, struct sw_comm *world, int64
     return 0;
 }
 
-/* The programs of a plan are there since it was read. */
+/* Compiles the programs; a plan's exist already. */
 static int compile(struct sw_rank *rank, const struct sw_program_options *options)
 {
     struct sw_program *program = NULL;

@@ -1,14 +1,14 @@
-/* One short step of training over all ranks, which a calibration ends with: what `plan` predicts
- * from the files that were written, beside what the step takes. */
+/* A short training step over all ranks at the end of a calibration: `plan`'s prediction from the
+ * written files against the measured time. */
 #ifndef SW_CALIBRATE_STEP_H
 #define SW_CALIBRATE_STEP_H
 
 #include "runner/rank/rank.h"
 
-/* Collective, once the ranks met: a step of the rank's plan, whose programs it has; without one of
- * a transformer over dp = nodes and tp = the ranks of a node, of a size that suits the device.
- * Tokens are drawn. The rank then has its programs, communicator and executor. *seconds: the median
- * of some, the same on every rank. Errors, in rank->err: memory, the device's, the collectives'. */
+/* Collective, once the ranks met: runs a step of the rank's plan, with its programs, or else of a
+ * transformer sized for the device, with dp = nodes and tp = ranks of a node. Tokens are random.
+ * The rank then has its programs, communicator and executor. *seconds: a median, equal on every
+ * rank. Errors, in rank->err: memory, the device's, the collectives'. */
 int sw_calibrate_step(struct sw_rank *rank, int32_t nodes, double *seconds);
 
 #endif

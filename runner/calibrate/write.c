@@ -17,15 +17,14 @@
 
 /* ---- Figures ---- */
 
-/* Size per second of a bucket's calls, without the time that every op takes: `plan` adds that to
- * each. */
+/* Size per second of a bucket's calls, without the launch time that `plan` adds to each op. */
 static double rate_of(const struct sw_rate_bucket *bucket, double stretch, double launch)
 {
     const double whole = bucket->seconds * stretch, net = whole - bucket->calls * launch;
     return bucket->size / (net > 0.1 * whole ? net : 0.1 * whole);
 }
 
-/* Fills the curve in units of its best rate, which it returns; 0: nothing measured. */
+/* Fills the curve in units of its best rate and returns that; 0: nothing measured. */
 static double make_curve(const struct sw_rate_bucket *buckets, double stretch, double launch,
                          struct sw_calibration_curve *curve)
 {
@@ -54,7 +53,7 @@ static int compare_points(const void *a, const void *b)
 
 _Static_assert((int)SW_SKINNY_GEMM_POINTS <= (int)SW_MAX_SKINNY_GEMM, "all that is measured");
 
-/* Without the time that every op takes, as rate_of. */
+/* Without launch time, like rate_of. */
 static void make_skinny_gemm(const struct sw_skinny_gemm_bucket (*buckets)[SW_SKINNY_GEMM_SIZES],
                              double stretch, double launch, struct sw_skinny_gemm *skinny)
 {
@@ -85,8 +84,8 @@ static void make_all_skinny_gemm(const struct sw_skinny_gemm_rates *rates,
 
 /* ---- Products ---- */
 
-/* What other threads that had the core made of the times. They change from second to second: the
- * same for the programs and for all grids, so that one kernel is not priced by a busier moment. */
+/* Slowdown by other threads on the cores. It varies from second to second: one value for programs
+ * and all grids, so that no kernel is priced by a busier moment. */
 static double stretch_of(const struct sw_kernel_rates *rates)
 {
     double wall = rates->wall_seconds, busy = rates->busy_seconds;
@@ -97,10 +96,10 @@ static double stretch_of(const struct sw_kernel_rates *rates)
         wall += grid->wall_seconds;
         busy += grid->busy_seconds;
     }
-    return wall > busy ? wall / busy : 1; /* no thread works longer; clocks differ by a little */
+    return wall > busy ? wall / busy : 1; /* no thread works longer; clocks differ slightly */
 }
 
-/* The rate of a point, without the time that every op takes, as rate_of. */
+/* Rate of a point without launch time, like rate_of. */
 static double product_rate(double seconds, int32_t ranks, double size, double stretch,
                            double launch)
 {
@@ -108,8 +107,8 @@ static double product_rate(double seconds, int32_t ranks, double size, double st
     return rate_of(&bucket, stretch, launch);
 }
 
-/* Peaks are of everything that was measured: none of the products is above one. What the curves
- * say in FLOP/s stays. */
+/* Raises the peaks to the best of everything measured, products included; the curves' FLOP/s
+ * stay. */
 static void raise_peaks(struct sw_calibration *out, double by)
 {
     if (by <= 1)
@@ -126,7 +125,7 @@ static double *peak_of(struct sw_calibration *out, int32_t dtype)
     return dtype == SW_RATE_FP32 ? &out->fp32_flops : &out->bf16_flops;
 }
 
-/* Whether all points took time by every rank's clock. One that did not has no rate. */
+/* True if all points took time by every rank's clock. Otherwise the grid has no rates. */
 static bool is_timed(const struct sw_grid_rates *rates, const struct sw_products *grid)
 {
     if (rates->missed > 0)
@@ -137,7 +136,7 @@ static bool is_timed(const struct sw_grid_rates *rates, const struct sw_products
     return true;
 }
 
-/* Rates first, where shares will be; none of a grid with a point that has none. */
+/* Fills the grid with rates, later turned into shares; empty if a point has no rate. */
 static void make_rates(const struct sw_grid_rates *rates, int32_t ranks, enum sw_product_kind kind,
                        double stretch, double launch, struct sw_products *grid)
 {
@@ -151,7 +150,7 @@ static void make_rates(const struct sw_grid_rates *rates, int32_t ranks, enum sw
     }
 }
 
-/* From rates to shares of the least time that peak and bandwidth allow. */
+/* Turns rates into shares of the least time that peak and bandwidth allow. */
 static void make_shares(const struct sw_calibration *c, double peak, double bytes_each,
                         struct sw_products *grid)
 {
@@ -161,11 +160,11 @@ static void make_shares(const struct sw_calibration *c, double peak, double byte
         const double moving =
             bytes_each * (s.m * s.k + s.k * s.n + s.m * s.n) / c->memory_bandwidth;
         const double share = (computing > moving ? computing : moving) * grid->share[i] / flops;
-        grid->share[i] = share < 1 ? share : 1; /* what a core's cache is faster by is not told */
+        grid->share[i] = share < 1 ? share : 1; /* a core's cache may be faster: not counted */
     }
 }
 
-/* Shares of the peak alone. Attention is far below it, and raises none. */
+/* Makes shares of the peak alone. Attention stays far below it and raises none. */
 static void make_attention(const struct sw_kernel_rates *rates, int32_t ranks,
                            struct sw_calibration *out)
 {
@@ -215,7 +214,7 @@ static void make_products(const struct sw_kernel_rates *rates, int32_t ranks,
     sw_products_scale_find(rates, ranks, out);
 }
 
-/* What rotary embeddings take besides memory, for each angle; bandwidth: what the curve is of. */
+/* Seconds of rotary embeddings per angle besides memory; bandwidth: the curve's unit. */
 static void make_angle_time(const struct sw_kernel_rates *rates, double stretch, double bandwidth,
                             struct sw_calibration *out)
 {
@@ -256,7 +255,7 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
     out->bf16_flops = rates->bf16_seconds > 0
                           ? out->fp32_flops * rates->fp32_seconds / rates->bf16_seconds
                           : out->fp32_flops;
-    /* attention is priced against the same peak as matrix products */
+    /* attention is priced with the same peak as matrix products */
     for (int32_t k = SW_RATE_ATTENTION; k <= SW_RATE_ATTENTION_BACKWARD; k++)
         for (int32_t i = 0; i < out->curve[k].count; i++) {
             double *fraction = &out->curve[k].point[i].fraction;
@@ -272,7 +271,7 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
 
 /* ---- Text ---- */
 
-/* Four digits say more than a measurement knows. */
+/* Four digits: more than a measurement knows. */
 static void write_rate(FILE *out, double value, const char *unit)
 {
     static const char *const prefixes[] = {"", "k", "M", "G", "T"};
@@ -289,7 +288,7 @@ static void write_seconds(FILE *out, double seconds)
     fprintf(out, "%.4g us", seconds * 1e6);
 }
 
-/* Never 0, which is no fraction. */
+/* Never 0, which is not a fraction. */
 static double shown(double fraction)
 {
     return fraction > 1e-6 ? fraction : 1e-6;
@@ -337,12 +336,12 @@ static void write_all_skinny_gemm(FILE *out, const struct sw_calibration *c)
         }
 }
 
-/* A line for each column of the same rows. */
+/* One line per column of a row. */
 static void write_grid(FILE *out, const struct sw_products *grid)
 {
     for (int32_t i = 0; i < sw_products_points(grid); i++) {
         const struct sw_product s = sw_products_point(grid, i);
-        /* never 0, which is no share */
+        /* never 0, which is not a share */
         const double share = grid->share[i] > 1e-6 ? grid->share[i] : 1e-6;
         fprintf(out, "%s[%g, %g, %g, %.3g]",
                 i == 0                  ? ""
@@ -352,7 +351,7 @@ static void write_grid(FILE *out, const struct sw_products *grid)
     }
 }
 
-/* Grids by kind and precision, of those that were measured. */
+/* Writes the measured grids by kind and precision. */
 static void write_grids(FILE *out, const char *key, const char *const *kinds, int32_t count,
                         const struct sw_products (*grid)[SW_RATE_DTYPES])
 {
@@ -400,7 +399,7 @@ static void write_attention(FILE *out, const struct sw_calibration *c)
                 c->attention_signed_error);
 }
 
-/* As a quoted YAML text. */
+/* Writes quoted YAML text. */
 static void write_quoted(FILE *out, const char *text)
 {
     fputc('\'', out);
@@ -422,7 +421,7 @@ static void write_header(FILE *out, const struct sw_calibration_facts *f)
     fprintf(out, ", all at work at once.\n# %s\n", f->versions);
 }
 
-/* Of the profile what its shares are of, of the accelerator its sheet. */
+/* Peaks: the profile's are the unit of its shares, the accelerator's its data sheet. */
 static void write_peaks(FILE *out, const struct sw_calibration *c, const char *indent)
 {
     fprintf(out, "%speak: {bf16: ", indent);
@@ -492,7 +491,7 @@ static void write_accelerator(FILE *out, const struct sw_calibration *c,
         fprintf(out, "  compute_units: %d\n", f->compute_units);
 }
 
-/* A line for each kind and number of ranks. */
+/* One line per kind and number of ranks. */
 static void write_curves(FILE *out, const struct sw_link_rates *r)
 {
     for (int32_t c = 0; c < r->curves; c++)
@@ -557,7 +556,7 @@ void sw_calibration_write_cluster(FILE *out, const struct sw_calibration *c,
 int sw_calibration_save(const char *path, void (*write)(FILE *out, const void *context),
                         const void *context, struct sw_error *err)
 {
-    /* the rename below would put a file where a device or a pipe was */
+    /* the rename would replace a device or pipe with a file */
     struct stat there;
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode))
         return sw_fail(err, SW_BAD_INPUT, "'%s' is not a regular file; name a file to write", path);
