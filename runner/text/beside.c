@@ -1,5 +1,5 @@
-/* Tokens that begin and end a text, and the space before it, from the files beside tokenizer.json.
- */
+/* Tokens that begin and end a text, and the space before it, from the files beside
+ * tokenizer.json. */
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "runner/checkpoint/json_text.h"
@@ -81,7 +81,7 @@ static int read_eos_id(struct sw_tokenizer *t, const char *file, const json_t *v
                                  (long long)id);
 }
 
-/* An id, or a list of them. */
+/* Reads an id, or a list of them. */
 static int read_eos(struct sw_tokenizer *t, const char *file, const json_t *object,
                     struct sw_error *err)
 {
@@ -104,7 +104,8 @@ static int32_t id_in(const struct sw_tokenizer *t, const json_t *object, const c
     return id >= 0 && id < t->size && t->token[id].exists ? (int32_t)id : -1;
 }
 
-/* As `generate` of transformers has it; where that would never end, the tokenizer's eos_token. */
+/* Finds the end tokens like `generate` of transformers; if it would never stop, takes the
+ * tokenizer's eos_token. */
 static int read_ends(struct sw_tokenizer *t, const json_t *generation, const json_t *named,
                      struct sw_error *err)
 {
@@ -209,7 +210,7 @@ static bool has_prefix(const struct sw_tokenizer *t)
     return false;
 }
 
-/* Version 5 goes by 'legacy' where a tokenizer is one of its LlamaTokenizer. */
+/* Sets the scheme: version 5 follows 'legacy' for its LlamaTokenizer. */
 static int set_scheme(struct sw_tokenizer *t, enum sw_prefix wanted, struct sw_error *err)
 {
     if (t->pre[0].prefix == wanted)
@@ -222,7 +223,7 @@ static int set_scheme(struct sw_tokenizer *t, enum sw_prefix wanted, struct sw_e
                                                            : "each part of a text");
 }
 
-/* Llama 2 and its kin: their normalizer is not what version 5 makes of them. */
+/* Notes normalizers that version 5 would replace (Llama 2 and its kin). */
 static int note_normalizer(struct sw_tokenizer *t, struct sw_error *err)
 {
     const char *unlike = sw_beside_unlike(t->beside);

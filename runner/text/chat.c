@@ -1,6 +1,6 @@
-/* Our templates write what the families publish with their models: Meta's model card of Llama 3
- * ("Model cards & prompt formats"), OpenAI's ChatML as Qwen and SmolLM use it, and Mistral's first
- * one (mistralai/cookbook, "Chat templates", v1). */
+/* Our templates write the formats that the families published: Meta's model card of Llama 3 ("Model
+ * cards & prompt formats"), OpenAI's ChatML as in Qwen and SmolLM, and Mistral's first one
+ * (mistralai/cookbook, "Chat templates", v1). */
 #include "runner/text/chat_internal.h"
 
 #include "core/base/file.h"
@@ -104,7 +104,7 @@ int sw_chat_template_named(const char *name, struct sw_chat_template **out, stru
                    sw_text_shown(name, 32, shown));
 }
 
-/* Whether a text and the same text in one part are written alike. */
+/* True if a text and the same text as one part render alike. */
 static bool takes_parts(const struct sw_chat_template *chat)
 {
     json_t *plain = json_pack("[{s:s,s:s}]", "role", "user", "content", "text");
@@ -215,8 +215,8 @@ bool sw_chat_template_takes_parts(const struct sw_chat_template *chat)
 
 /* ---- a conversation ---- */
 
-/* What fails within the template is said in one line with its place, but for its folder, which a
- * client need not know. */
+/* Reports a template's failure in one line with its place, without the folder, which a client need
+ * not know. */
 static int fail_within(const struct sw_error *why, struct sw_error *err)
 {
     const char *slash = strrchr(why->file, '/');
@@ -247,7 +247,7 @@ static size_t add_variables(struct sw_jinja_variable *variable, size_t count, co
     json_t *value;
     json_object_foreach((json_t *)from, key, value)
     {
-        if (count < MOST_VARIABLES - USUAL) /* both objects have their limits */
+        if (count < MOST_VARIABLES - USUAL) /* both objects are bounded */
             variable[count++] = (struct sw_jinja_variable){key, value, foreign};
     }
     return count;
@@ -282,7 +282,7 @@ int sw_chat_write(const struct sw_chat_template *chat, const struct sw_chat_talk
     if (jinja == NULL)
         return -1;
     size_t count = add_variables(variable, 0, talk->variables, true);
-    count = add_variables(variable, count, chat->special, false); /* a later one counts */
+    count = add_variables(variable, count, chat->special, false); /* later ones override */
     memcpy(variable + count, usual, sizeof usual);
     return sw_jinja_render(jinja, variable, count + USUAL, &SW_JINJA_USUAL_LIMITS, now, text,
                            foreign, generated, &why) == 0

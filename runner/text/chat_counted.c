@@ -1,9 +1,9 @@
-/* Tokens of a conversation that count in training: those that the assistant says.
+/* Tokens of a conversation that count in training: the assistant's.
  *
- * A template with generation blocks says itself where these stand. For any other, a turn begins
- * where the conversation before it ends once an answer is asked for, and ends where the
- * conversation up to it ends: both must be beginnings of the whole conversation. A token counts
- * where it overlaps what counts, as in `transformers` (return_assistant_tokens_mask). */
+ * A template with generation blocks marks them itself. For others, a turn begins where the
+ * preceding conversation, rendered with the beginning of an answer, ends; it ends where the
+ * conversation up to it ends. Both renderings must be beginnings of the whole. A token counts if it
+ * overlaps a counted text, as in `transformers` (return_assistant_tokens_mask). */
 #include "runner/text/chat_internal.h"
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/tokenizer/utf8.h"
@@ -13,12 +13,12 @@
 #include <string.h>
 #include <time.h>
 
-/* A conversation, or a beginning of one. */
+/* A rendered conversation, or a beginning of one. */
 struct written {
     struct sw_chars text;
     struct sw_text_spans foreign, generated;
     struct sw_ids ids;
-    struct sw_text_spans offsets; /* of ids, in the text */
+    struct sw_text_spans offsets; /* positions of ids in the text */
 };
 
 struct counting {
@@ -53,7 +53,7 @@ static int encode(const struct counting *c, struct written *w)
                                w->text.count, &options, &w->ids, c->err);
 }
 
-/* The first messages of the conversation and one more (may be NULL); answer: with what begins an
+/* Renders the first messages and one more (may be NULL); answer: true to add the beginning of an
  * answer. */
 static int write_first(const struct counting *c, size_t messages, json_t *more, bool answer,
                        struct written *out, struct sw_error *err)
@@ -74,7 +74,7 @@ static int write_first(const struct counting *c, size_t messages, json_t *more, 
     return status;
 }
 
-/* Number of bytes that both begin with. */
+/* Length of the common beginning of both. */
 static size_t common_bytes(const struct written *a, const struct written *b)
 {
     const size_t most = a->text.count < b->text.count ? a->text.count : b->text.count;
@@ -109,7 +109,7 @@ static int refuse_as(const struct counting *c, size_t message, const char *what,
 
 /* ---- where a turn ends ---- */
 
-/* The end of the last foreign text that begins before `at`, 0: none. */
+/* End of the last foreign text that begins before `at`; 0: none. */
 static size_t foreign_before(const struct written *w, size_t at)
 {
     size_t end = 0;
@@ -126,7 +126,7 @@ static bool is_blank(const struct written *w, size_t begin, size_t end)
     return true;
 }
 
-/* A special token without the white space that it takes with it (lstrip, rstrip). */
+/* Span of a special token without the white space it absorbs (lstrip, rstrip). */
 static struct sw_text_span without_blanks(const struct written *w, struct sw_text_span at)
 {
     size_t bytes;
@@ -143,8 +143,8 @@ static struct sw_text_span without_blanks(const struct written *w, struct sw_tex
     return at;
 }
 
-/* Behind the last special token of [begin, end) when the template has only white space behind it;
- * 0: there is none. */
+/* End of the last special token in [begin, end) if only white space of the template follows; 0:
+ * none. */
 static size_t find_end_token(const struct counting *c, size_t begin, size_t end, int32_t *id)
 {
     const struct written *w = &c->whole;
@@ -160,7 +160,7 @@ static size_t find_end_token(const struct counting *c, size_t begin, size_t end,
     return 0;
 }
 
-/* true if generation stops within [begin, end) of the whole, behind all words there. */
+/* True if generation stops within [begin, end) of the whole, after all foreign text there. */
 static bool has_stop(const struct counting *c, size_t begin, size_t end)
 {
     const struct written *w = &c->whole;
@@ -174,10 +174,10 @@ static bool has_stop(const struct counting *c, size_t begin, size_t end)
     return false;
 }
 
-/* The end of the turn that `upto` ends with, where the conversation goes on otherwise behind
- * `common` bytes: some templates write more behind a whole conversation (Phi-3), which is no part
- * of the turn; it has ended before that with the token where generation stops. 0: it has not;
- * *stops: true if generation stops in what the two have in common. */
+/* End of the turn at the end of `upto`, if the conversation continues differently after `common`
+ * bytes: some templates add text to a whole conversation (Phi-3) that is not part of the turn,
+ * which ended before with the stop token. 0: it did not; *stops: true if generation stops within
+ * the common part. */
 static size_t end_within(const struct counting *c, const struct written *upto, size_t common,
                          size_t begin, bool *stops)
 {
@@ -196,7 +196,7 @@ static int refuse_end(const struct counting *c, size_t message)
     return refuse(c, message, "the chat template writes it otherwise when messages follow");
 }
 
-/* End of the last message's turn: a user's message after it shows what is no part of it. */
+/* Finds the end of the last message's turn: adding a user's message shows text outside the turn. */
 static int end_of_last(const struct counting *c, size_t begin, size_t *end)
 {
     const size_t count = json_array_size(c->talk.messages);
@@ -250,7 +250,7 @@ static int find_end(const struct counting *c, size_t message, size_t begin, size
 
 /* ---- where a turn begins ---- */
 
-/* First foreign text from `at` on; the text's end: there is none. */
+/* Position of the first foreign text from `at`; without one, the text's end. */
 static size_t foreign_from(const struct written *w, size_t at)
 {
     for (size_t i = 0; i < w->foreign.count; i++)
@@ -265,9 +265,8 @@ static size_t end_of_token(const struct counting *c, const struct written *w, si
     return sw_tokenizer_is_special(c->t, w->ids.id[i]) ? without_blanks(w, at).end : at.end;
 }
 
-/* Some templates begin an answer with more than they keep of a turn (a <think> that is not there
- * later): it begins behind the tokens that both have, where the assistant's words or an added token
- * stand. */
+/* Finds a turn's begin if the template begins an answer with more than it keeps (a <think> dropped
+ * later): after the common tokens, if an assistant's text or an added token follows. */
 static int begin_within(const struct counting *c, size_t message, struct written *asked,
                         size_t *begin)
 {
@@ -294,7 +293,7 @@ static int begin_within(const struct counting *c, size_t message, struct written
                           "the chat template begins an answer otherwise than this message");
 }
 
-/* Words of the message count though they are those that begin an answer. */
+/* Finds a turn's begin; the message's own words count even if they also begin an answer. */
 static int find_begin(const struct counting *c, size_t message, size_t *begin)
 {
     struct written asked = {0};
@@ -312,7 +311,7 @@ static int find_begin(const struct counting *c, size_t message, size_t *begin)
     return status;
 }
 
-/* Finds what the assistant says by the method of beginnings, into c->whole.generated. */
+/* Finds the assistant's texts from beginnings of the conversation, into c->whole.generated. */
 static int find_turns(struct counting *c)
 {
     const size_t count = json_array_size(c->talk.messages);

@@ -1,7 +1,6 @@
-/* Chat templates of a model's folder, one from another as `transformers` takes them: files of
- * templates instead of what tokenizer_config.json says; of several the one named 'default', and
- * 'tool_use' where a conversation has tools. chat_template.json belongs to processors of images and
- * sounds, and counts where there is nothing else. */
+/* Chat templates in a model's folder, chosen as in `transformers`: template files before
+ * tokenizer_config.json; of several the one named 'default', and 'tool_use' for conversations with
+ * tools. chat_template.json, made for image and sound processors, is last. */
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "runner/checkpoint/json_text.h"
@@ -28,7 +27,7 @@ void sw_chat_text_free(struct sw_chat_text *text)
     *text = (struct sw_chat_text){0};
 }
 
-/* The file as a template; without it *out stays as it is. */
+/* Reads a file as a template; if it is absent, *out is unchanged. */
 static int read_file(const char *folder, const char *file, struct sw_chat_text *out,
                      struct sw_error *err)
 {
@@ -51,7 +50,8 @@ static int read_file(const char *folder, const char *file, struct sw_chat_text *
     return 0;
 }
 
-/* A template with a name of its own, as "FOLDER/NAME.jinja"; NULL: there is none. The caller's. */
+/* Finds a template with a name of its own, as "FOLDER/NAME.jinja", freed by the caller; NULL:
+ * none. */
 static char *find_further(const char *folder)
 {
     char *path = sw_path_join(folder, further), *found = NULL;
@@ -90,8 +90,8 @@ static int of_files(const char *folder, struct sw_chat_texts *out, struct sw_err
     return status;
 }
 
-/* A template inside of the file has lines of its own: "FILE:12:20: chat_template", in which a place
- * of the template then follows. */
+/* Takes a template inside a JSON file. Its places have a prefix, "FILE:12:20: chat_template", since
+ * it counts lines itself. */
 static int take_value(const struct sw_beside *b, const char *file, const json_t *value,
                       struct sw_chat_text *out, struct sw_error *err)
 {
@@ -124,7 +124,7 @@ static const json_t *named(const json_t *value, const char *wanted)
     {
         const char *name = json_string_value(json_object_get(one, "name"));
         if (name != NULL && strcmp(name, wanted) == 0)
-            found = json_object_get(one, "template"); /* the last one counts */
+            found = json_object_get(one, "template"); /* the last one wins */
     }
     return found;
 }

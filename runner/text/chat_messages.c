@@ -12,7 +12,7 @@ static int out_of_memory(struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "out of memory for a conversation");
 }
 
-/* The keys of a part are those of a text. */
+/* Checks that a part has only the keys of a text. */
 static int check_part(size_t i, size_t p, const json_t *part, struct sw_error *err)
 {
     const char *key;
@@ -27,7 +27,7 @@ static int check_part(size_t i, size_t p, const json_t *part, struct sw_error *e
     return 0;
 }
 
-/* Adds part p of message i to *text. */
+/* Appends part p of message i to *text. */
 static int read_part(size_t i, size_t p, const json_t *part, bool refuses, struct sw_chars *text,
                      struct sw_error *err)
 {
@@ -92,7 +92,7 @@ static bool has_members(const json_t *value)
     return json_is_array(value) && json_array_size(value) > 0;
 }
 
-/* Message i with what a template takes of it; its other members are shared with `value`. */
+/* Converts message i for the template; other members are shared with `value`. */
 static json_t *read_message(const struct sw_chat_template *chat, size_t i, const json_t *value,
                             size_t *bytes, struct sw_error *err)
 {

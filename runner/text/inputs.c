@@ -32,7 +32,7 @@ static int check_input(struct sw_inputs *inputs, const char *from, const char *t
     if (S_ISDIR(info.st_mode))
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = from},
                           "this is a folder; name a file to tokenize");
-    /* the writer of a pipe would see its only reader leave */
+    /* a pipe's writer would lose its only reader */
     if (S_ISREG(info.st_mode) && (file = open(from, O_RDONLY | O_CLOEXEC)) < 0)
         return fail_to_open(from, err);
     if (file >= 0)
@@ -55,7 +55,7 @@ int sw_inputs_begin(struct sw_inputs *inputs, const char *const *path, int32_t c
     for (int32_t i = 0; i < count; i++)
         if (check_input(inputs, path[i], to, and_to, err) != 0)
             return -1;
-    /* the rename at the end would put a file where a device or a pipe was */
+    /* the final rename would replace a device or pipe with a file */
     if (stat(to, &there) == 0 && !S_ISREG(there.st_mode))
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = to},
                           "not a regular file; name a file to write");
@@ -80,7 +80,7 @@ int sw_inputs_open(struct sw_inputs *inputs, int32_t i, struct sw_error *err)
     return inputs->file >= 0 ? 0 : fail_to_open(inputs->from, err);
 }
 
-/* Reads on behind what is in the buffer. */
+/* Reads more behind the buffer's contents. */
 static int fill(struct sw_inputs *inputs, struct sw_error *err)
 {
     ssize_t got;
@@ -127,7 +127,7 @@ static bool has_mark(const struct sw_inputs *inputs)
 
 int sw_inputs_line(struct sw_inputs *inputs, const char **line, size_t *bytes, struct sw_error *err)
 {
-    size_t seen = 0; /* bytes behind begin that hold no break */
+    size_t seen = 0; /* bytes searched without a break */
     const char *end = NULL;
     *line = NULL;
     for (;;) {

@@ -1,5 +1,5 @@
-/* Files and pipes that a conversion reads one after the other, in blocks or by lines, with its
- * progress on a terminal. One thread. Errors have the file as their place. */
+/* Files and pipes that a conversion reads in order, by blocks or lines, with progress on a
+ * terminal. One thread. Errors name the file. */
 #ifndef SW_INPUTS_H
 #define SW_INPUTS_H
 
@@ -12,11 +12,11 @@
 struct sw_inputs {
     const char *const *path; /* [count], borrowed */
     int32_t count;
-    bool tells; /* progress goes to standard error */
-    /* what is open */
+    bool tells; /* true to write progress to standard error */
+    /* the open input */
     const char *from;
-    int64_t line; /* number of the last line, from 1 */
-    /* its own */
+    int64_t line; /* number of the latest line, from 1 */
+    /* private */
     int file; /* -1: none */
     bool ended, has_total;
     char *buffer;
@@ -25,26 +25,25 @@ struct sw_inputs {
     double told_at;
 };
 
-/* Looks at all inputs before one is read: each is there and can be read, none is a folder or one of
- * the files `to` and `and_to`, and `to`, if it is there, is a regular file. Pipes are not opened.
- * Errors: SW_BAD_INPUT; SW_ENVIRONMENT. */
+/* Checks all inputs before reading: each exists and is readable, none is a folder or the file `to`
+ * or `and_to`; `to`, if it exists, is a regular file. Does not open pipes. Errors: SW_BAD_INPUT;
+ * SW_ENVIRONMENT. */
 int sw_inputs_begin(struct sw_inputs *inputs, const char *const *path, int32_t count,
                     const char *to, const char *and_to, struct sw_error *err);
-/* Opens input i; the one before is closed. */
+/* Opens input i and closes the previous one. */
 int sw_inputs_open(struct sw_inputs *inputs, int32_t i, struct sw_error *err);
-/* The next bytes of what is open, in memory of the inputs until the next call; *bytes 0: the end.
- */
+/* Next bytes of the open input, valid until the next call; *bytes 0: the end. */
 int sw_inputs_block(struct sw_inputs *inputs, const char **data, size_t *bytes,
                     struct sw_error *err);
-/* The next line without its break, the same way; *line NULL: the end. A byte order mark before the
- * first one is left out. Errors: SW_BAD_INPUT: more than 2^31 - 1 bytes. */
+/* Next line without its line break, valid until the next call; *line NULL: the end. Skips a byte
+ * order mark at the start. Errors: SW_BAD_INPUT: more than 2^31 - 1 bytes. */
 int sw_inputs_line(struct sw_inputs *inputs, const char **line, size_t *bytes,
                    struct sw_error *err);
-/* Place of the last line that was read, at column `column`. */
+/* Place of the latest line, at column `column`. */
 struct sw_place sw_inputs_place(const struct sw_inputs *inputs, int32_t column);
-/* At most ten times a second a line about how far it is. */
+/* Writes a progress line, at most ten times a second. */
 void sw_inputs_tell(struct sw_inputs *inputs, int64_t documents, int64_t tokens);
-/* Closes what is open, and clears that line. */
+/* Closes the open input and clears the progress line. */
 void sw_inputs_end(struct sw_inputs *inputs);
 
 #endif

@@ -1,6 +1,6 @@
-/* Signals that end the process while it writes: INT, TERM and HUP first remove what is half
- * written. Blocks them in the calling thread, waits for one in a thread of its own, and then lets
- * it end the process as it would have. Signals that are ignored stay so. */
+/* Signals during writing: INT, TERM and HUP first remove half-written files. Blocks them in the
+ * calling thread; another thread waits for one, removes, and lets it end the process as usual.
+ * Ignored signals stay ignored. */
 #ifndef SW_INTERRUPTS_H
 #define SW_INTERRUPTS_H
 
@@ -9,20 +9,20 @@
 #include <stdbool.h>
 
 struct sw_interrupts {
-    void (*remove)(const void *context); /* from the other thread */
+    void (*remove)(const void *context); /* called on the other thread */
     const void *context;
-    /* its own */
+    /* private */
     pthread_t thread;
     sigset_t waited, before;
     bool waits, holds;
 };
 
-/* Without a thread (the system has none left) signals end the process as ever. */
+/* Starts the thread. If the system has none left, signals end the process as usual. */
 void sw_interrupts_begin(struct sw_interrupts *interrupts);
-/* Signals wait until the end: nothing is removed any more. One that came before ends the process
+/* Holds signals until the end: nothing is removed any more. An earlier signal ends the process
  * here. */
 void sw_interrupts_hold(struct sw_interrupts *interrupts);
-/* Signals act as before; one that was held acts now. */
+/* Restores signals; a held one acts now. */
 void sw_interrupts_end(struct sw_interrupts *interrupts);
 
 #endif

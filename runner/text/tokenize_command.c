@@ -12,7 +12,7 @@
 
 struct arguments {
     bool bytes, parses_special, lines;
-    const char *tokenizer;     /* NULL: none is named */
+    const char *tokenizer;     /* NULL: not given */
     const char *end;           /* NULL: the tokenizer's own */
     const char *chat_template; /* NULL: the model's own */
     char **path;               /* the inputs, then the output */
@@ -68,7 +68,7 @@ static int parse(int argc, char **argv, struct arguments *a, struct sw_error *er
     if (a->bytes && (a->lines || a->chat_template != NULL))
         return sw_fail(err, SW_BAD_INPUT, "with --bytes a file is only its bytes; leave out %s",
                        a->lines ? "--jsonl" : "--chat-template");
-    /* a forgotten OUT.bin must not cost the last text */
+    /* without OUT.bin the last text would be overwritten */
     const char *out = a->path[a->paths - 1];
     if (!sw_data_names_tokens(out))
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = out},
@@ -94,7 +94,7 @@ static int open_tokenizer(const struct arguments *a, struct sw_tokenizer **out,
                       "the folder has no tokenizer.json; use --bytes for bytes");
 }
 
-/* The token between documents: the one that was asked for, or the tokenizer's own. */
+/* Chooses the token between documents: the requested one, or the tokenizer's own. */
 static int choose_end(const struct arguments *a, const struct sw_tokenizer *t, int32_t *end,
                       struct sw_error *err)
 {
@@ -153,7 +153,7 @@ static void report(const struct arguments *a, const struct sw_tokenizer *t, int3
         fprintf(stderr, "note: no token ends a document; name one with --end\n");
 }
 
-/* The model's folder: what --tokenizer names, or where its file is. Returns NULL: no memory. */
+/* The model's folder: --tokenizer, or the folder of that file. NULL: no memory. */
 static char *folder_of(const char *tokenizer)
 {
     struct stat info;

@@ -5,7 +5,7 @@
 #include "core/base/arguments.h"
 
 extern const struct sw_argument sw_tokenize_rows[];
-/* argv [argc] is what stands behind the command. Errors: as sw_arguments_parse; of the files. */
+/* argv [argc]: arguments after the command. Errors: as sw_arguments_parse; of the files. */
 int sw_tokenize_command(int argc, char **argv, struct sw_error *err);
 
 #endif

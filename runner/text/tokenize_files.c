@@ -15,9 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_NAMES = 64 }; /* inputs that the index names */
+enum { MOST_NAMES = 64 }; /* most inputs that the index names */
 
-/* What is being made. */
+/* State of a conversion. */
 struct making {
     const struct sw_tokenizer *t;
     struct sw_text_scratch *scratch;
@@ -25,8 +25,8 @@ struct making {
     struct sw_inputs inputs;
     struct sw_token_writer *writer;
     struct sw_tokenize_counts counts;
-    struct sw_chat_template *chat; /* NULL: not looked for yet */
-    struct sw_ids ids;             /* of a document */
+    struct sw_chat_template *chat; /* NULL: not yet looked for */
+    struct sw_ids ids;             /* the current document's */
     struct sw_error *err;
 };
 
@@ -37,8 +37,8 @@ static struct sw_place at_input(const struct making *m)
 
 /* ---- documents ---- */
 
-/* How many tokens of a document's beginning stand twice: those that the post-processor put before a
- * text that began with them itself, as a chat template writes it. */
+/* Number of a document's first tokens that appear twice: added by the post-processor to a text that
+ * already began with them, as chat templates do. */
 static size_t begun_twice(const struct making *m)
 {
     size_t n;
@@ -124,7 +124,7 @@ static int write_conversation(struct making *m, const json_t *object)
 
 /* ---- lines ---- */
 
-/* Column of a key of the object in this line; 1: it has none. */
+/* Column of an object's key in this line; 1: not found. */
 static int32_t column_of(const char *line, size_t bytes, const char *key)
 {
     struct sw_json_reader r;
@@ -140,7 +140,7 @@ static int32_t column_of(const char *line, size_t bytes, const char *key)
     return column;
 }
 
-/* The line is no JSON; a first line that is no text at all is said to be so. */
+/* Refuses a line that is no JSON; says so if the first line is no text at all. */
 static int refuse_line(struct making *m, const char *line, size_t bytes,
                        const struct sw_json_mistake *why)
 {
@@ -158,8 +158,8 @@ static const json_t *member(const json_t *object, const char *key)
     return json_is_null(value) ? NULL : value;
 }
 
-/* {"text": "..."} or {"messages": [...]}; its other members are not looked at, but for "tools"
- * beside messages. */
+/* Reads {"text": "..."} or {"messages": [...]}; ignores other members, except "tools" beside
+ * messages. */
 static int read_object(struct making *m, const char *line, size_t bytes, const json_t *object)
 {
     const bool is_object = sw_json_is_object(object);
@@ -307,7 +307,7 @@ static int read_input(struct making *m, int32_t i)
 
 /* ---- the output ---- */
 
-/* The line about where the tokens come from. Returns NULL: no memory. */
+/* Index line that names the tokens' source. NULL: no memory. */
 static char *write_source(const struct making *m)
 {
     const struct sw_inputs *inputs = &m->inputs;
@@ -328,7 +328,7 @@ static char *write_source(const struct making *m)
     sw_json_text(&j, "template", m->chat != NULL ? sw_chat_template_name(m->chat) : NULL);
     sw_json_text(&j, "end", end >= 0 ? sw_tokenizer_token(m->t, end, NULL) : NULL);
     sw_json_end(&j);
-    struct sw_chars repaired = {0}; /* names are any bytes */
+    struct sw_chars repaired = {0}; /* names may have any bytes */
     const bool written = fclose(out) == 0 && sw_utf8_repair(line, bytes, &repaired) == 0;
     free(line);
     if (written)

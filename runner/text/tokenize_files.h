@@ -1,11 +1,11 @@
-/* Files of text -> a .bin file of tokens, in llm.c's form, and its index: what training reads
+/* Text files -> a .bin file of tokens, in llm.c's form, and its index, for training
  * (core/base/token_index.h).
  *
- * A file is a document; of a .jsonl each line is one, {"text": ...} or {"messages": [...]}. With
- * bytes each file is only its bytes. A document's tokens are what the post-processor puts before a
- * text (nothing where the text begins with that), the text, what it puts behind it, and `end`; of
- * messages they are what the chat template writes, and only what the assistant says counts as
- * labels. Tokens are 16 bits wide where the vocabulary has at most 65536 of them, else 32. */
+ * A file is a document; in a .jsonl each line is one, {"text": ...} or {"messages": [...]}. With
+ * byte tokens a file is its bytes. A text's tokens: the post-processor's prefix (unless the text
+ * begins with it), the text, its suffix, and `end`. Messages are rendered by the chat template, and
+ * only the assistant's texts count as labels. Tokens have 16 bits if the vocabulary has at most
+ * 65536, else 32. */
 #ifndef SW_TOKENIZE_FILES_H
 #define SW_TOKENIZE_FILES_H
 
@@ -13,28 +13,29 @@
 #include "runner/text/tokenizer/tokenizer.h"
 
 struct sw_tokenize_options {
-    int32_t end; /* the token behind each document; -1: none; not put twice, nor behind messages */
-    /* special tokens that stand in a text are what they say; otherwise plain text */
+    int32_t end; /* token after each document, not repeated, nor after messages; -1: none */
+    /* true if special tokens in a text keep their meaning; false: plain text */
     bool parses_special;
-    bool lines;                /* every input is JSONL, whatever its name */
-    const char *folder;        /* of the model, for its chat template; NULL: none is looked for */
-    const char *chat_template; /* one of ours, or "none"; NULL: the model's, or by its tokens */
-    const char *tokenizer;     /* its path, for the index; NULL: bytes */
+    bool lines;                /* true if every input is JSONL, whatever its name */
+    const char *folder;        /* the model's, for its chat template; NULL: none */
+    const char *chat_template; /* name of ours, or "none"; NULL: the model's, or guessed by its
+                                * tokens */
+    const char *tokenizer;     /* its path, for the index; NULL: byte tokens */
 };
 struct sw_tokenize_counts {
-    int64_t documents, bytes;    /* bytes: of the texts and the contents of messages */
-    int64_t foreign;             /* of these, what is no UTF-8 and counts as U+FFFD */
-    int64_t conversations;       /* documents that are */
-    const char *guessed;         /* template by the tokenizer's tokens; static; NULL: none was */
-    struct sw_token_counts made; /* as they are written */
+    int64_t documents, bytes;    /* bytes: sum over texts and message contents */
+    int64_t foreign;             /* bytes that are not UTF-8 and count as U+FFFD */
+    int64_t conversations;       /* documents that are conversations */
+    const char *guessed;         /* template guessed from the tokenizer's tokens; static; NULL:
+                                  * none */
+    struct sw_token_counts made; /* tokens written */
 };
 
-/* Writes by way of files beside it; on errors, and when a signal ends the process, nothing is left
- * behind and `to` is as it was. from [count], count > 0; counts may be NULL. Errors, with file,
- * line and column where there are any: SW_BAD_INPUT: a file does not exist, is empty, a folder, the
- * one to write, no text, or no JSONL; a text or a line of more than 2^31 - 1 bytes; a conversation
- * that the template refuses, or no template; SW_ENVIRONMENT: a file cannot be read or written, or
- * no memory. */
+/* Writes through temporary files; after an error or a fatal signal nothing is left behind and `to`
+ * is unchanged. from [count], count > 0; counts may be NULL. Errors, with file, line and column if
+ * known: SW_BAD_INPUT: an input does not exist, is empty, a folder, the output, no text or no
+ * JSONL; a text or line of more than 2^31 - 1 bytes; a conversation that the template refuses, or
+ * no template; SW_ENVIRONMENT: a file cannot be read or written, or no memory. */
 int sw_tokenize_files(const struct sw_tokenizer *t, const char *const *from, int32_t count,
                       const char *to, const struct sw_tokenize_options *options,
                       struct sw_tokenize_counts *counts, struct sw_error *err);

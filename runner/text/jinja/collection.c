@@ -1,4 +1,4 @@
-/* Lists and dicts, and what a loop goes through. */
+/* Lists, dicts and iteration. */
 #include "runner/text/jinja/internal.h"
 
 #include <string.h>
@@ -81,7 +81,7 @@ struct jinja_value *sw_jinja_dict_get(struct jinja_run *run, const struct jinja_
     return sw_jinja_dict_find(run, dict, (struct jinja_value){JINJA_TEXT, {.text = &text}});
 }
 
-/* Puts it behind the others; no key is there twice. */
+/* Appends a key that is not yet in the dict. */
 static void append(struct jinja_run *run, struct jinja_dict *dict, struct jinja_value key,
                    struct jinja_value value)
 {

@@ -38,7 +38,8 @@ struct jinja_value sw_jinja_arithmetic(struct jinja_run *run, const char *op, st
     if (run->failed)
         return jinja_undefined(NULL);
     if (op[0] == '~' || (op[0] == '+' && a.kind == JINJA_TEXT && b.kind == JINJA_TEXT)) {
-        const bool safe = op[0] == '+' && (is_safe(a) || is_safe(b)); /* Jinja's '~' escapes not */
+        const bool safe = op[0] == '+' && (is_safe(a) || is_safe(b)); /* Jinja's '~' does not
+                                                                       * escape */
         safe && !is_safe(a) ? sw_jinja_put_escaped(&out, a) : sw_jinja_put_value(&out, a);
         safe && !is_safe(b) ? sw_jinja_put_escaped(&out, b) : sw_jinja_put_value(&out, b);
         return safe ? sw_jinja_safe(&out) : sw_jinja_text_of(&out);
@@ -115,7 +116,7 @@ struct jinja_value sw_jinja_attribute(struct jinja_run *run, struct jinja_value 
     return jinja_undefined(name);
 }
 
-/* The byte at which the character at `index` begins. */
+/* Byte offset of the character at `index`. */
 static size_t offset_of(struct jinja_run *run, const struct jinja_text *text, int64_t index)
 {
     size_t i = 0;
@@ -178,7 +179,7 @@ struct jinja_value sw_jinja_path(struct jinja_run *run, struct jinja_value a,
     return a;
 }
 
-/* A bound as Python's slice.indices has it. */
+/* Bound of a slice, as in Python's slice.indices. */
 static int64_t bound(struct jinja_value v, int64_t otherwise, int64_t count, int64_t least)
 {
     if (v.kind != JINJA_INT)
@@ -311,7 +312,7 @@ static struct jinja_value binary(struct jinja_run *run, const struct jinja_node 
                                     : sw_jinja_arithmetic(run, node->text, a, b);
 }
 
-/* Calls, filters and tests have arguments: a frame of their own on the stack. */
+/* Evaluates a call, filter or test; their arguments take a stack frame of their own. */
 static struct jinja_value apply(struct jinja_run *run, const struct jinja_node *node)
 {
     struct jinja_arguments a = {.count = 0};

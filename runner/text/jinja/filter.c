@@ -1,4 +1,4 @@
-/* Filters of texts and numbers, and arguments by place or name. */
+/* Filters of texts and numbers, and arguments by position or name. */
 #include "runner/text/jinja/internal.h"
 
 #include <ctype.h>
@@ -92,7 +92,7 @@ static struct jinja_value or_default(struct jinja_run *run, struct jinja_value v
                : sw_jinja_text(run, "");
 }
 
-/* Whether a text is a number and nothing else, white space around it aside. */
+/* True if a text is a number, ignoring white space around it. */
 static bool read_number(const struct jinja_text *text, double *number)
 {
     char *end;
@@ -103,7 +103,7 @@ static bool read_number(const struct jinja_text *text, double *number)
     return end > p && *(end + strspn(end, " \t\n\r\f\v")) == '\0';
 }
 
-/* The same of digits after a sign or none. */
+/* True if a text is digits after an optional sign, ignoring white space. */
 static bool is_digits(const struct jinja_text *text, const char **digits, size_t *bytes)
 {
     const char *p = text->byte + strspn(text->byte, " \t\n\r\f\v");
@@ -113,7 +113,7 @@ static bool is_digits(const struct jinja_text *text, const char **digits, size_t
     return count > 0 && *(p + *bytes + strspn(p + *bytes, " \t\n\r\f\v")) == '\0';
 }
 
-/* Of digits of another base than ten, whose sign (0x, 0b, 0o) may stand before them. */
+/* Reads digits of a base other than ten, with an optional prefix (0x, 0b, 0o). */
 static bool read_digits(const struct jinja_text *text, int64_t base, int64_t *whole)
 {
     static const char signs[] = "x\020b\002o\010";
@@ -126,7 +126,7 @@ static bool read_digits(const struct jinja_text *text, int64_t base, int64_t *wh
             p += 2;
             break;
         }
-    /* strtoll would pass over another 0x */
+    /* strtoll would skip a second 0x */
     if (!isalnum((unsigned char)*p) || base < 2 || base > 36 ||
         (base == 16 && *p == '0' && (p[1] | 32) == 'x'))
         return false;
@@ -197,7 +197,7 @@ static struct jinja_value safe(struct jinja_run *run, struct jinja_value v,
     return sw_jinja_safe(&out);
 }
 
-/* The lines of a text behind so many spaces; empty ones stay empty unless `blank`. */
+/* Indents a text's lines; empty ones stay empty unless `blank`. */
 static struct jinja_value indent(struct jinja_run *run, struct jinja_value v,
                                  const struct jinja_arguments *a)
 {
@@ -224,7 +224,7 @@ static struct jinja_value indent(struct jinja_run *run, struct jinja_value v,
     return sw_jinja_text_of(&out);
 }
 
-/* A text with %s and %d, for each the next value. */
+/* Replaces each %s and %d of a text with the next value. */
 static struct jinja_value format(struct jinja_run *run, struct jinja_value v,
                                  const struct jinja_arguments *a)
 {
@@ -236,7 +236,7 @@ static struct jinja_value format(struct jinja_run *run, struct jinja_value v,
             sw_jinja_put_text(&out, text, i, i + 1);
             continue;
         }
-        const char what = text->byte[++i]; /* a 0 stands behind the text */
+        const char what = text->byte[++i]; /* the text is 0-terminated */
         if (what == '%')
             sw_jinja_put_words(&out, "%");
         else if ((what == 's' || what == 'd') && next < a->count)

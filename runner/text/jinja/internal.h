@@ -15,20 +15,20 @@ struct jinja_arena {
     struct jinja_block *block;
     size_t used_bytes, most_bytes;
 };
-void *sw_jinja_arena_take(struct jinja_arena *arena, size_t bytes); /* zeros; NULL: none left */
+void *sw_jinja_arena_take(struct jinja_arena *arena, size_t bytes); /* zeroed; NULL: no memory */
 void sw_jinja_arena_free(struct jinja_arena *arena);
 
 /* ---- tokens ---- */
 
 enum jinja_token_kind {
     JINJA_END,
-    JINJA_DATA,        /* text between tags, as it is written */
+    JINJA_DATA,        /* verbatim text between tags */
     JINJA_BLOCK_BEGIN, /* {% */
     JINJA_BLOCK_END,
     JINJA_OUTPUT_BEGIN, /* {{ */
     JINJA_OUTPUT_END,
     JINJA_NAME,
-    JINJA_STRING, /* its escapes are undone */
+    JINJA_STRING, /* escapes decoded */
     JINJA_INTEGER,
     JINJA_FLOAT,
     JINJA_OPERATOR
@@ -45,10 +45,10 @@ struct jinja_source {
     const char *text; /* line ends are '\n' */
     size_t bytes;
 };
-/* The tokens of a source, the last of them JINJA_END; in the arena. */
+/* Splits a source into tokens, the last one JINJA_END, in the arena. */
 int sw_jinja_lex(const struct jinja_source *source, struct jinja_arena *arena,
                  struct jinja_token **token, struct sw_error *err);
-/* The place of a byte of the source. */
+/* Place of a byte of the source. */
 struct sw_place sw_jinja_place(const struct jinja_source *source, size_t position);
 
 /* ---- nodes ---- */
@@ -73,11 +73,11 @@ enum jinja_node_kind {
     JINJA_ITEM,        /* a[b] */
     JINJA_SLICE,       /* a[list 0:1:2], each may be NULL */
     JINJA_CALL,        /* a(list, named) */
-    JINJA_FILTER,      /* a | text(list, named); a NULL: of a block */
+    JINJA_FILTER,      /* a | text(list, named); a NULL: filters a block */
     JINJA_TEST,        /* a is text(list) */
     JINJA_NAMED,       /* text = a */
     /* statements */
-    JINJA_WRITE,        /* constant, as it is */
+    JINJA_WRITE,        /* constant, verbatim */
     JINJA_OUTPUT,       /* a */
     JINJA_IF,           /* a, body, other */
     JINJA_FOR,          /* target, a, b: filter, body, other, flag: recursive */
@@ -92,13 +92,13 @@ enum jinja_node_kind {
     JINJA_CONTINUE
 };
 
-/* Marks of a byte: others wrote it; a generation block holds it. */
+/* Mark bits of a byte: foreign text; inside a generation block. */
 enum { JINJA_FOREIGN = 1, JINJA_GENERATED = 2 };
 struct jinja_text {
     const char *byte;          /* [count], 0-terminated */
-    const unsigned char *mark; /* [count]; NULL: none has any */
+    const unsigned char *mark; /* [count]; NULL: no marks */
     size_t count;
-    bool is_safe; /* of the filters safe and escape: what it is joined with is escaped */
+    bool is_safe; /* true after safe and escape: joining escapes the other text */
 };
 
 enum jinja_kind {
@@ -107,25 +107,25 @@ enum jinja_kind {
     JINJA_BOOLEAN,
     JINJA_INT,
     JINJA_REAL,
-    JINJA_BIG, /* an integer beyond 64 bits, of a conversation: shown and compared */
+    JINJA_BIG, /* an integer beyond 64 bits, from a conversation: only shown and compared */
     JINJA_TEXT,
     JINJA_SEQUENCE,
     JINJA_MAPPING,
     JINJA_NAMESPACE,
     JINJA_LOOP,
-    JINJA_FUNCTION, /* a global one */
+    JINJA_FUNCTION, /* global function */
     JINJA_METHOD,
     JINJA_CLOSURE /* a macro */
 };
 struct jinja_value {
     enum jinja_kind kind;
     union {
-        const char *name; /* of what is undefined; NULL: an element */
-        int64_t integer;  /* also of a boolean */
+        const char *name; /* an undefined value's; NULL: an element */
+        int64_t integer;  /* also for booleans */
         double real;
-        const struct jinja_text *text; /* also the digits of a big one */
+        const struct jinja_text *text; /* also a big integer's digits */
         struct jinja_list *list;
-        struct jinja_dict *dict; /* also of a namespace */
+        struct jinja_dict *dict; /* also for namespaces */
         struct jinja_loop *loop;
         const struct jinja_method *method;
         const struct jinja_function *function;
@@ -136,10 +136,10 @@ struct jinja_list {
     struct jinja_value *item; /* [capacity], [count] set */
     size_t count, capacity;
     bool is_tuple;
-    bool is_lazy; /* a generator of Python's: of no length, and no JSON */
+    bool is_lazy; /* true for a Python generator: no length, no JSON */
 };
 struct jinja_dict {
-    struct jinja_value *key, *value; /* [capacity], [count] set, as they were put in */
+    struct jinja_value *key, *value; /* [capacity], [count] set, in order of insertion */
     size_t count, capacity;
 };
 
@@ -157,7 +157,7 @@ struct jinja_node {
     const struct jinja_filter *filter;
     const struct jinja_test *test;
     bool flag;
-    struct jinja_node *before; /* the node made before this one */
+    struct jinja_node *before; /* node created before this one */
 };
 struct sw_jinja {
     struct jinja_arena arena;
@@ -180,7 +180,7 @@ struct jinja_frame {
 struct jinja_out {
     struct jinja_run *run;
     char *byte;
-    unsigned char *mark; /* NULL: nothing is marked */
+    unsigned char *mark; /* NULL: no marks */
     size_t count, capacity;
 };
 struct jinja_run {
@@ -191,8 +191,8 @@ struct jinja_run {
     int64_t steps_left, now;
     int32_t depth;
     enum { JINJA_ON, JINJA_BROKEN, JINJA_CONTINUED } flow;
-    bool tracks; /* generation blocks are marked */
-    bool failed; /* then values mean nothing, and everything ends soon */
+    bool tracks; /* true to mark generation blocks */
+    bool failed; /* true after a failure: values are meaningless, evaluation ends soon */
     const struct jinja_node *at;
     struct sw_error *err;
 };
@@ -203,7 +203,7 @@ struct jinja_closure {
 struct jinja_loop {
     const struct jinja_node *node;
     const struct jinja_list *items;
-    struct jinja_frame *frame; /* around the loop */
+    struct jinja_frame *frame; /* frame around the loop */
     size_t index;
     int32_t depth;
 };
@@ -240,12 +240,12 @@ struct jinja_test {
     bool (*holds)(struct jinja_run *run, struct jinja_value v, const struct jinja_arguments *a);
 };
 
-/* Fails where the run is; the first failure stays. Returns an undefined value. */
+/* Fails at the current place; the first failure stays. Returns an undefined value. */
 struct jinja_value sw_jinja_fail(struct jinja_run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Takes `bytes` looked at from the steps. */
+/* Charges `bytes` examined to the steps. */
 void sw_jinja_charge(struct jinja_run *run, size_t bytes);
-void *sw_jinja_take(struct jinja_run *run, size_t bytes); /* zeros; NULL: the run has failed */
+void *sw_jinja_take(struct jinja_run *run, size_t bytes); /* zeroed; NULL: the run has failed */
 
 /* ---- values ---- */
 
@@ -282,24 +282,24 @@ static inline double jinja_number(struct jinja_value v)
     return v.kind == JINJA_REAL ? v.of.real : (double)v.of.integer;
 }
 
-const char *sw_jinja_kind_name(struct jinja_value v); /* as Python names its type */
+const char *sw_jinja_kind_name(struct jinja_value v); /* Python's name of its type */
 bool sw_jinja_is_true(struct jinja_value v);
 bool sw_jinja_equal(struct jinja_run *run, struct jinja_value a, struct jinja_value b);
-/* -1, 0, 1; fails where the two have no order. */
+/* -1, 0, 1; fails if the two have no order. */
 int32_t sw_jinja_order(struct jinja_run *run, struct jinja_value a, struct jinja_value b);
-/* a op b, with one of < <= > >=; false of what is no number. */
+/* a op b for < <= > >=; false if either is no number. */
 bool sw_jinja_compare(struct jinja_run *run, const char *op, struct jinja_value a,
                       struct jinja_value b);
 bool sw_jinja_contains(struct jinja_run *run, struct jinja_value in, struct jinja_value what);
 
 /* ---- numbers ---- */
 
-bool sw_jinja_are_numbers(struct jinja_value a, struct jinja_value b); /* big ones, too */
+bool sw_jinja_are_numbers(struct jinja_value a, struct jinja_value b); /* big integers included */
 bool sw_jinja_is_nan(struct jinja_value v);
-/* An integer by its digits, as long as they are. */
+/* Integer from its digits, of any length. */
 struct jinja_value sw_jinja_integer(struct jinja_run *run, const char *digits, size_t bytes);
-struct jinja_value sw_jinja_truncate(struct jinja_run *run, double d);      /* as Python's int() */
-int32_t sw_jinja_order_numbers(struct jinja_value a, struct jinja_value b); /* none is no number */
+struct jinja_value sw_jinja_truncate(struct jinja_run *run, double d);      /* Python's int() */
+int32_t sw_jinja_order_numbers(struct jinja_value a, struct jinja_value b); /* numbers only */
 struct jinja_value sw_jinja_calculate(struct jinja_run *run, const char *op, struct jinja_value a,
                                       struct jinja_value b);
 struct jinja_value sw_jinja_negate(struct jinja_run *run, struct jinja_value v);
@@ -307,19 +307,19 @@ struct jinja_value sw_jinja_filter_round(struct jinja_run *run, struct jinja_val
                                          const struct jinja_arguments *a);
 
 void sw_jinja_put(struct jinja_out *out, const char *text, size_t bytes, unsigned char mark);
-/* Adds the mark to all bytes from `begin` on. */
+/* Adds the mark to all bytes from `begin`. */
 void sw_jinja_mark(struct jinja_out *out, size_t begin, unsigned char mark);
 void sw_jinja_put_text(struct jinja_out *out, const struct jinja_text *text, size_t from,
                        size_t to);
 void sw_jinja_put_words(struct jinja_out *out, const char *text);     /* 0-terminated, unmarked */
-void sw_jinja_put_value(struct jinja_out *out, struct jinja_value v); /* as Python's str() */
-void sw_jinja_put_shown(struct jinja_out *out, struct jinja_value v); /* as Python's repr() */
+void sw_jinja_put_value(struct jinja_out *out, struct jinja_value v); /* Python's str() */
+void sw_jinja_put_shown(struct jinja_out *out, struct jinja_value v); /* Python's repr() */
 struct jinja_value sw_jinja_text_of(const struct jinja_out *out);
-struct jinja_value sw_jinja_safe(const struct jinja_out *out);             /* the same, is_safe */
+struct jinja_value sw_jinja_safe(const struct jinja_out *out);             /* a copy that is_safe */
 struct jinja_value sw_jinja_text(struct jinja_run *run, const char *text); /* not copied */
 struct jinja_value sw_jinja_part(struct jinja_run *run, const struct jinja_text *text, size_t from,
                                  size_t to);
-/* A text as it is, any other value as str() has it. */
+/* A text itself, any other value by str(). */
 const struct jinja_text *sw_jinja_as_text(struct jinja_run *run, struct jinja_value v);
 
 struct jinja_value sw_jinja_list(struct jinja_run *run, size_t room);
@@ -333,7 +333,8 @@ struct jinja_value *sw_jinja_dict_find(struct jinja_run *run, const struct jinja
                                        struct jinja_value key);
 struct jinja_value *sw_jinja_dict_get(struct jinja_run *run, const struct jinja_dict *dict,
                                       const char *key);
-/* What a loop goes through: elements, keys, characters. Fails for what cannot be gone through. */
+/* Elements, keys or characters that a loop iterates over. Fails for values that are not
+ * iterable. */
 const struct jinja_list *sw_jinja_items(struct jinja_run *run, struct jinja_value v);
 size_t sw_jinja_characters(struct jinja_run *run, const struct jinja_text *text);
 
@@ -342,19 +343,19 @@ size_t sw_jinja_characters(struct jinja_run *run, const struct jinja_text *text)
 struct jinja_value sw_jinja_from_json(struct jinja_run *run, const json_t *value, bool marked);
 struct jinja_value sw_jinja_filter_tojson(struct jinja_run *run, struct jinja_value v,
                                           const struct jinja_arguments *a);
-/* A text of JSON as a value; not Jinja's, but some templates have it. */
+/* Parses JSON text; not Jinja's, but used by some templates. */
 struct jinja_value sw_jinja_filter_from_json(struct jinja_run *run, struct jinja_value v,
                                              const struct jinja_arguments *a);
 
 /* ---- evaluation ---- */
 
 struct jinja_value sw_jinja_eval(struct jinja_run *run, const struct jinja_node *node);
-/* a.name: what Python's attribute, then its item gives; item: the other way round, a[name]. */
+/* a.name: Python's attribute, else its item; below: the reverse, a[name]. */
 struct jinja_value sw_jinja_attribute(struct jinja_run *run, struct jinja_value a,
                                       const char *name);
 struct jinja_value sw_jinja_index(struct jinja_run *run, struct jinja_value a,
                                   struct jinja_value b);
-/* The value at a path like 'function.name' of filters. */
+/* Value at a filter's path like 'function.name'. */
 struct jinja_value sw_jinja_path(struct jinja_run *run, struct jinja_value a,
                                  struct jinja_value path);
 struct jinja_value sw_jinja_slice(struct jinja_run *run, struct jinja_value v,
@@ -368,7 +369,7 @@ struct jinja_value sw_jinja_call(struct jinja_run *run, struct jinja_value f,
 struct jinja_value sw_jinja_filter_with(struct jinja_run *run, const struct jinja_nodes *filters,
                                         struct jinja_value v);
 void sw_jinja_execute(struct jinja_run *run, const struct jinja_nodes *body);
-/* A body as a text. frame: of its names. */
+/* Renders a body to a text. */
 struct jinja_value sw_jinja_capture(struct jinja_run *run, const struct jinja_nodes *body);
 void sw_jinja_loop(struct jinja_run *run, const struct jinja_node *node, struct jinja_value over,
                    int32_t depth);
@@ -379,7 +380,7 @@ bool sw_jinja_lookup(struct jinja_run *run, const char *name, struct jinja_value
 
 /* ---- tables ---- */
 
-/* Argument `at`, or the one of this name; `otherwise` when there is none. */
+/* Argument `at`, or the one with this name; `otherwise` if absent. */
 struct jinja_value sw_jinja_argument(const struct jinja_arguments *a, size_t at, const char *name,
                                      struct jinja_value otherwise);
 bool sw_jinja_has_argument(const struct jinja_arguments *a, size_t at, const char *name);
@@ -388,11 +389,11 @@ extern const struct jinja_filter sw_jinja_text_filters[], sw_jinja_sequence_filt
 const struct jinja_test *sw_jinja_test_find(const char *name);
 const struct jinja_function *sw_jinja_function_find(const char *name);
 const struct jinja_method_row *sw_jinja_method_find(const char *name, enum jinja_kind of);
-bool sw_jinja_is_method(const char *name); /* of any kind of value */
+bool sw_jinja_is_method(const char *name); /* true if any kind of value has it */
 
-/* A text with what HTML has for its & < > ' ". */
+/* Writes a text with & < > ' " escaped for HTML. */
 void sw_jinja_put_escaped(struct jinja_out *out, struct jinja_value v);
-/* What Python's str.strip takes away at both ends; chars NULL: white space. */
+/* Python's str.strip; chars NULL: white space. */
 struct jinja_value sw_jinja_strip(struct jinja_run *run, const struct jinja_text *text,
                                   const struct jinja_text *chars, bool left, bool right);
 struct jinja_value sw_jinja_replace(struct jinja_run *run, const struct jinja_text *text,

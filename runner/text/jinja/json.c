@@ -1,4 +1,4 @@
-/* JSON to values, and values to JSON as Python's json.dumps(ensure_ascii=False) writes them. */
+/* JSON to values, and values to JSON like Python's json.dumps(ensure_ascii=False). */
 #include "runner/checkpoint/json_text.h"
 #include "runner/text/jinja/internal.h"
 #include "runner/text/tokenizer/utf8.h"
@@ -16,7 +16,7 @@ static struct jinja_value copy_text(struct jinja_run *run, const char *text, siz
     return sw_jinja_text_of(&out);
 }
 
-/* A role that is one word: templates make special tokens of it, "<|user|>". */
+/* True for a role of one word: templates make special tokens of it, "<|user|>". */
 static bool is_role(const char *key, const json_t *value)
 {
     const char *text = json_string_value(value);
@@ -25,7 +25,7 @@ static bool is_role(const char *key, const json_t *value)
                json_string_length(value);
 }
 
-/* A number that jansson has no value for. */
+/* Number too large for jansson. */
 static struct jinja_value from_big(struct jinja_run *run, const char *digits)
 {
     return digits[strspn(digits, "-0123456789")] == '\0'
@@ -42,7 +42,7 @@ static struct jinja_value from_object(struct jinja_run *run, const json_t *value
     {
         if (run->failed)
             break;
-        struct jinja_dict *dict = made.of.dict; /* has room, and JSON's keys differ */
+        struct jinja_dict *dict = made.of.dict; /* has room; JSON keys are distinct */
         dict->key[dict->count] = copy_text(run, key, strlen(key), marked);
         dict->value[dict->count] = sw_jinja_from_json(run, member, marked && !is_role(key, member));
         dict->count++;
@@ -83,7 +83,7 @@ struct jinja_value sw_jinja_from_json(struct jinja_run *run, const json_t *value
 
 struct dumping {
     struct jinja_out out;
-    const struct jinja_text *item, *key; /* what separates */
+    const struct jinja_text *item, *key; /* separators */
     const struct jinja_text *indent;     /* NULL: one line */
     bool sorts, ascii;
     size_t level;
@@ -138,7 +138,7 @@ static void dump_key(struct dumping *d, struct jinja_value key)
     sw_jinja_put_words(&d->out, "\"");
 }
 
-/* The places of a dict's keys in the order of the keys. */
+/* Indices of a dict's keys in sorted order. */
 static size_t *sorted_keys(struct jinja_run *run, const struct jinja_dict *dict)
 {
     size_t *order = sw_jinja_take(run, (dict->count + 1) * sizeof *order);

@@ -1,5 +1,5 @@
-/* Tokens of a template. What white space goes is as Jinja's "Whitespace Control" has it, with
- * trim_blocks and lstrip_blocks. */
+/* Tokens of a template. White space is trimmed as in Jinja's "Whitespace Control", with trim_blocks
+ * and lstrip_blocks. */
 #include "runner/text/jinja/internal.h"
 #include "runner/text/tokenizer/utf8.h"
 
@@ -26,7 +26,7 @@ void *sw_jinja_arena_take(struct jinja_arena *arena, size_t bytes)
             return NULL;
         block->room = room;
         arena->used_bytes += room;
-        if (room != usual && arena->block != NULL) { /* goes on filling the one before */
+        if (room != usual && arena->block != NULL) { /* continues to fill the previous block */
             block->before = arena->block->before;
             arena->block->before = block;
         } else {
@@ -95,7 +95,7 @@ static int add(struct lexing *l, struct jinja_token token)
     return 0;
 }
 
-/* A token with its own copy of [bytes] of the source from l->at on. */
+/* Adds a token with a copy of [bytes] of the source from l->at. */
 static int add_text(struct lexing *l, enum jinja_token_kind kind, size_t bytes)
 {
     char *copy = sw_jinja_arena_take(l->arena, bytes + 1);
@@ -143,8 +143,8 @@ static int32_t hex_value(const char *p, size_t digits)
     return value < 0x110000 && (value < 0xd800 || value > 0xdfff) ? (int32_t)value : -1;
 }
 
-/* What stands behind a backslash at p, of [left] bytes: as Python's texts have it. Returns how many
- * it is; 0: no such character. */
+/* Decodes the escape after a backslash at p, [left] bytes, as in Python. Returns the bytes read; 0:
+ * not a character. */
 static size_t read_escape(const char *p, size_t left, char *out, size_t *count)
 {
     static const char letters[] = "n\nt\tr\r\\\\'\'\"\"a\ab\bf\fv\v";
@@ -154,7 +154,7 @@ static size_t read_escape(const char *p, size_t left, char *out, size_t *count)
     for (size_t i = 0; i + 1 < sizeof letters; i += 2)
         if (letters[i] == *p)
             return out[(*count)++] = letters[i + 1], 1;
-    if (*p == '\n') /* the line goes on */
+    if (*p == '\n') /* line continuation */
         return 1;
     if (digits > 0) {
         const int32_t character = left > digits ? hex_value(p + 1, digits) : -1;
@@ -243,7 +243,7 @@ static int lex_operator(struct lexing *l)
     return fail(l, l->at, "no expression has this character");
 }
 
-/* What follows the end of a tag and goes with it. */
+/* Skips the white space that a tag's end absorbs. */
 static void skip_behind(struct lexing *l, char sign, bool block)
 {
     if (sign == '-')
@@ -267,7 +267,7 @@ static int lex_token(struct lexing *l)
     return bytes > 0 ? add_text(l, JINJA_NAME, bytes) : lex_operator(l);
 }
 
-/* The tokens of a tag, behind its beginning, up to its end. */
+/* Reads the tokens of a tag up to its end. */
 static int lex_tag(struct lexing *l, bool block, size_t begin)
 {
     const char *close = block ? "%}" : "}}";
@@ -302,7 +302,7 @@ static int lex_tag(struct lexing *l, bool block, size_t begin)
 
 /* ---- between tags ---- */
 
-/* The end of the text from `begin` to the tag at `tag`, whose beginning takes white space. */
+/* End of the text from `begin` to the tag at `tag`, whose start may absorb white space. */
 static size_t data_end(const struct lexing *l, size_t begin, size_t tag)
 {
     const char *p = l->source->text;
@@ -335,8 +335,7 @@ static size_t find(const struct lexing *l, size_t from, const char *what)
     return l->source->bytes;
 }
 
-/* A word of its own behind "{%" and its sign. Returns the position behind it, 0: another stands
- * there. */
+/* Matches a whole word after "{%" and its sign. Returns the position after it, 0: another word. */
 static size_t tag_word(const struct lexing *l, size_t tag, const char *word)
 {
     const char *p = l->source->text;
@@ -353,7 +352,7 @@ static size_t tag_word(const struct lexing *l, size_t tag, const char *word)
     return i;
 }
 
-/* Behind "%}" or "-%}" at i; 0: neither stands there. *sign: what it takes. */
+/* Position after "%}" or "-%}" at i; 0: neither is there. *sign: its white space control. */
 static size_t close_tag(const struct lexing *l, size_t i, char *sign)
 {
     const char *p = l->source->text;
@@ -362,7 +361,7 @@ static size_t close_tag(const struct lexing *l, size_t i, char *sign)
     return l->source->bytes - i >= 2 && p[i] == '%' && p[i + 1] == '}' ? i + 2 : 0;
 }
 
-/* {% raw %} ... {% endraw %}, whose beginning is at l->at. Returns 1: it is another tag. */
+/* Reads {% raw %} ... {% endraw %} at l->at. Returns 1: it is another tag. */
 static int lex_raw(struct lexing *l)
 {
     const size_t tag = l->at, word = tag_word(l, tag, "raw");

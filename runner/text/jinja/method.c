@@ -1,4 +1,4 @@
-/* Methods of Python's str, list and dict that change nothing, and what they share with filters. */
+/* Non-mutating methods of Python's str, list and dict, and code shared with filters. */
 #include "runner/text/jinja/internal.h"
 #include "runner/text/tokenizer/utf8.h"
 
@@ -38,7 +38,7 @@ struct jinja_value sw_jinja_strip(struct jinja_run *run, const struct jinja_text
     return sw_jinja_part(run, text, from, to);
 }
 
-/* Where `what` stands from `from` on; text->count: nowhere. */
+/* Position of `what` at or after `from`; text->count: not found. */
 static size_t find_from(struct jinja_run *run, const struct jinja_text *text,
                         const struct jinja_text *what, size_t from)
 {
@@ -56,7 +56,7 @@ struct jinja_value sw_jinja_replace(struct jinja_run *run, const struct jinja_te
     size_t at = 0;
     for (int64_t i = 0; i != most && !run->failed; i++) {
         size_t end = from->count > 0 ? find_from(run, text, from, at) : at;
-        if (from->count == 0 && i > 0) { /* Python's: before each character, and at the end */
+        if (from->count == 0 && i > 0) { /* like Python: before each character, and at the end */
             end = at < text->count ? at + 1 : text->count + 1;
             while (end < text->count && ((unsigned char)text->byte[end] & 0xc0) == 0x80)
                 end++;
@@ -77,7 +77,7 @@ struct jinja_value sw_jinja_recase(struct jinja_run *run, const struct jinja_tex
                                    enum jinja_case as)
 {
     struct jinja_out out = {.run = run};
-    bool within = false; /* a word */
+    bool within = false; /* inside a word */
     for (size_t i = 0, step; i < text->count && !run->failed; i += step) {
         char made[4];
         const int32_t c = (int32_t)sw_utf8_get(text->byte + i, &step);
@@ -87,17 +87,17 @@ struct jinja_value sw_jinja_recase(struct jinja_run *run, const struct jinja_tex
             as == JINJA_UPPER || (as == JINJA_TITLE && !within) || (as == JINJA_CAPITAL && i == 0);
         const int32_t other = large ? utf8proc_toupper(c) : utf8proc_tolower(c);
         const unsigned char mark = jinja_mark(text, i);
-        if (c == SHARP_S && large) /* as Python has it, not U+1E9E */
+        if (c == SHARP_S && large) /* like Python, not U+1E9E */
             sw_jinja_put(&out, as == JINJA_UPPER ? "SS" : "Ss", 2, mark);
         else
             sw_jinja_put(&out, made, sw_utf8_put((uint32_t)other, made), mark);
-        /* Jinja's filter begins words behind white space and -([{< */
+        /* Jinja's filter begins words after white space and -([{< */
         within = !sw_utf8_is_space((uint32_t)c) && strchr("-([{<", c < 128 ? c : 'a') == NULL;
     }
     return sw_jinja_text_of(&out);
 }
 
-/* Argument `at` as a text; NULL: it is none. */
+/* Argument `at` as a text; NULL: it is not a text. */
 static const struct jinja_text *text_at(const struct jinja_arguments *a, size_t at,
                                         const char *name)
 {
@@ -161,7 +161,7 @@ static struct jinja_value replace(struct jinja_run *run, struct jinja_value self
     return sw_jinja_replace(run, self.of.text, from, to, most.of.integer);
 }
 
-/* Whether the text begins (or ends) with this, or with one of these. */
+/* True if the text begins (or ends) with this text, or one of these. */
 static struct jinja_value is_at_end(struct jinja_run *run, struct jinja_value self,
                                     const struct jinja_arguments *a, bool begins)
 {
@@ -195,7 +195,7 @@ static struct jinja_value endswith(struct jinja_run *run, struct jinja_value sel
     return is_at_end(run, self, a, false);
 }
 
-/* Words between white space; most: so many splits, the rest is one. */
+/* Splits at white space at most `most` times; the rest is one piece. */
 static struct jinja_value split_words(struct jinja_run *run, const struct jinja_text *text,
                                       int64_t most)
 {
@@ -247,7 +247,7 @@ static struct jinja_value split(struct jinja_run *run, struct jinja_value self,
     return made;
 }
 
-/* The same from the right, which differs only where not all are split. */
+/* split from the right: differs only with a limit. */
 static struct jinja_value rsplit(struct jinja_run *run, struct jinja_value self,
                                  const struct jinja_arguments *a)
 {
@@ -293,7 +293,7 @@ static struct jinja_value splitlines(struct jinja_run *run, struct jinja_value s
     return made;
 }
 
-/* The character at which it stands, -1 where it does not. */
+/* Index of the character where it begins; -1: not found. */
 static struct jinja_value find(struct jinja_run *run, struct jinja_value self,
                                const struct jinja_arguments *a)
 {
@@ -367,7 +367,7 @@ static struct jinja_value join(struct jinja_run *run, struct jinja_value self,
     return sw_jinja_text_of(&out);
 }
 
-/* "{}" and "{0}" and "{name}" become values; "{{" is a brace. */
+/* Replaces "{}", "{0}" and "{name}" with values; "{{" is a brace. */
 static struct jinja_value format(struct jinja_run *run, struct jinja_value self,
                                  const struct jinja_arguments *a)
 {
@@ -481,7 +481,7 @@ static struct jinja_value cycle(struct jinja_run *run, struct jinja_value self,
                         : sw_jinja_fail(run, "cycle takes values");
 }
 
-/* What would change a list or a dict, which `transformers` refuses as well. */
+/* Refuses methods that change a list or dict, as `transformers` does. */
 static struct jinja_value change(struct jinja_run *run, struct jinja_value self,
                                  const struct jinja_arguments *a)
 {

@@ -1,6 +1,6 @@
 /* Numbers with Python's rules: integers of 64 bits (longer ones are kept as digits), doubles, and
- * what becomes of both together. Where Python's integer would be longer than 64 bits, an operation
- * fails rather than give another number. */
+ * mixed operations. If Python's integer would exceed 64 bits, an operation fails instead of giving
+ * another number. */
 #include "runner/text/jinja/internal.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGITS_BYTES = 330 }; /* of a double's integer part */
+enum { DIGITS_BYTES = 330 }; /* for a double's integer part */
 
 static struct jinja_value fail_long(struct jinja_run *run)
 {
@@ -58,7 +58,7 @@ struct jinja_value sw_jinja_truncate(struct jinja_run *run, double d)
 
 /* ---- order ---- */
 
-/* The digits of a number's integer part; of a big one, its own. */
+/* Digits of a number's integer part; of a big one, its own. */
 static const char *digits_of(struct jinja_value v, char text[DIGITS_BYTES])
 {
     if (v.kind == JINJA_BIG)
@@ -80,7 +80,7 @@ static int32_t order_digits(const char *x, const char *y)
     return order == 0 ? 0 : order > 0 ? sign : -sign;
 }
 
-/* Of an integer and a double, which may not hold the integer's last digits. */
+/* Compares an integer to a double, which may not represent the integer's last digits. */
 static int32_t order_mixed(int64_t i, double d)
 {
     if (d >= 0x1p63 || d < -0x1p63)
@@ -136,7 +136,7 @@ static int32_t bits_of(uint64_t x)
     return x == 0 ? 0 : 64 - __builtin_clzll(x);
 }
 
-/* a / b, b not 0, rounded once: 64 bits of the quotient, the last of them telling of a rest. */
+/* a / b, b not 0, rounded once: 64 bits of the quotient, the last one sticky. */
 static double quotient(int64_t a, int64_t b)
 {
     const uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a,
@@ -156,7 +156,7 @@ static double quotient(int64_t a, int64_t b)
     return (a < 0) != (b < 0) ? -result : result;
 }
 
-/* Digits modulo b, which is not 0 and has the result's sign. */
+/* Digits modulo b, not 0; the result has b's sign. */
 static int64_t modulo_digits(const char *digits, int64_t b)
 {
     const uint64_t y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
@@ -174,7 +174,7 @@ static struct jinja_value divide(struct jinja_run *run, const char *op, int64_t 
         return fail_zero(run);
     if (strcmp(op, "/") == 0)
         return jinja_real(quotient(a, b));
-    if (b == -1) /* the quotient of the least one has 65 bits */
+    if (b == -1) /* the least integer's quotient has 65 bits */
         return op[0] == '%' ? jinja_int(0) : a == INT64_MIN ? fail_long(run) : jinja_int(-a);
     const int64_t rest = a % b;
     const bool below = rest != 0 && (rest < 0) != (b < 0);
@@ -212,7 +212,7 @@ static struct jinja_value real_power(struct jinja_run *run, double a, double b)
                : jinja_real(result);
 }
 
-/* As Python's float_divmod. */
+/* Python's float_divmod. */
 static struct jinja_value reals(struct jinja_run *run, const char *op, double a, double b)
 {
     if (strcmp(op, "+") == 0)
@@ -286,7 +286,7 @@ struct jinja_value sw_jinja_negate(struct jinja_run *run, struct jinja_value v)
 
 /* ---- rounding ---- */
 
-/* An integer to a multiple of 10^places, halves to the even one. */
+/* Rounds an integer to a multiple of 10^places, halves to even. */
 static struct jinja_value round_integer(struct jinja_run *run, int64_t i, int64_t places)
 {
     __int128 unit = 1;
@@ -304,7 +304,7 @@ static struct jinja_value round_integer(struct jinja_run *run, int64_t i, int64_
     return result > INT64_MAX || result < INT64_MIN ? fail_long(run) : jinja_int((int64_t)result);
 }
 
-/* The decimal digits of the double's exact value are rounded, not those that are shown of it. */
+/* Rounds the decimal digits of the double's exact value, not of its shortest form. */
 static struct jinja_value round_real(struct jinja_run *run, double d, int64_t places)
 {
     char text[DIGITS_BYTES + 64];
@@ -321,7 +321,7 @@ static struct jinja_value round_real(struct jinja_run *run, double d, int64_t pl
     }
     if (places < -308)
         return jinja_real(copysign(0, d));
-    /* d = whole 'e' places: the digits before the point, cut where it is rounded */
+    /* d = whole 'e' places: digits before the point, cut at the rounding place */
     const int32_t cut = (int32_t)-places;
     const int32_t count = snprintf(text, sizeof text, "%0*.0f", (int)cut + 1, trunc(fabs(d)));
     const char *tail = text + (count - cut);
@@ -346,7 +346,7 @@ static struct jinja_value round_real(struct jinja_run *run, double d, int64_t pl
                          : jinja_real(result);
 }
 
-/* func(value * 10**places) / 10**places, as the filter has it. */
+/* func(value * 10**places) / 10**places, as in the filter. */
 static struct jinja_value round_toward(struct jinja_run *run, struct jinja_value v, int64_t places,
                                        bool up)
 {
@@ -356,7 +356,7 @@ static struct jinja_value round_toward(struct jinja_run *run, struct jinja_value
     if (!isfinite(x) || places < -308 || places > 308)
         return sw_jinja_fail(run, "no integer is %s", isnan(x) ? "nan" : "inf");
     const double whole = up ? ceil(x) : floor(x);
-    return jinja_real((whole == 0 ? 0 : whole) / unit); /* an integer has no -0 */
+    return jinja_real((whole == 0 ? 0 : whole) / unit); /* integers have no -0 */
 }
 
 struct jinja_value sw_jinja_filter_round(struct jinja_run *run, struct jinja_value v,

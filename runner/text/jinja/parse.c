@@ -1,5 +1,5 @@
-/* Expressions: the order in which operators bind is that of Jinja's parser, which differs from
- * Python's in that filters and tests bind closest. */
+/* Expressions, with the precedence of Jinja's parser: unlike in Python, filters and tests bind
+ * closest. */
 #include "runner/text/jinja/parse.h"
 
 #include "core/base/text.h"
@@ -87,7 +87,7 @@ const char *sw_jinja_expect_name(struct jinja_parsing *p)
     return p->token++->text;
 }
 
-/* Goes one level deeper; false: no more. */
+/* Enters one nesting level; false: too deep. */
 static bool deepen(struct jinja_parsing *p)
 {
     if (++p->depth > JINJA_NESTING && !p->failed)
@@ -102,7 +102,7 @@ static struct jinja_node *constant(struct jinja_parsing *p, struct jinja_value v
     return node;
 }
 
-/* Texts behind each other are one. */
+/* Joins adjacent string literals. */
 static struct jinja_node *parse_string(struct jinja_parsing *p)
 {
     struct jinja_node *node = constant(p, jinja_none());
@@ -200,7 +200,7 @@ static struct jinja_node *parse_primary(struct jinja_parsing *p)
     return parse_brackets(p);
 }
 
-/* The arguments of a call, a filter or a test, behind "(". */
+/* Parses arguments of a call, filter or test, after "(". */
 static void parse_arguments(struct jinja_parsing *p, struct jinja_node *call)
 {
     while (!p->failed && !sw_jinja_is(p, JINJA_OPERATOR, ")")) {
@@ -361,7 +361,7 @@ static struct jinja_node *parse_unary(struct jinja_parsing *p, bool filters)
     return node;
 }
 
-/* Operators of two values, the loosest first; each level is of the left. */
+/* Binary operators, loosest first; each level is left associative. */
 static const char *const levels[][5] = {{"+", "-"}, {"~"}, {"*", "/", "//", "%"}, {"**"}};
 enum { LEVELS = sizeof levels / sizeof levels[0] };
 
@@ -385,7 +385,7 @@ static struct jinja_node *parse_binary(struct jinja_parsing *p, size_t level)
     return node;
 }
 
-/* a < b, or a not in b; chained, a < b < c. */
+/* Parses a < b, a not in b, and chains a < b < c. */
 static struct jinja_node *parse_compare(struct jinja_parsing *p)
 {
     static const char *const operators[] = {"==", "!=", "<", "<=", ">", ">="};

@@ -8,27 +8,28 @@ struct jinja_parsing {
     struct sw_jinja *jinja;
     const struct jinja_token *token; /* the next one */
     int32_t depth, loops;
-    bool failed; /* then nodes mean nothing */
+    bool failed; /* true after a failure: nodes are meaningless */
     struct jinja_node nowhere;
     struct sw_error *err;
 };
 
-/* Fails with the three behind each other; shown (may be NULL): the template's words. Returns -1. */
+/* Fails with the three strings concatenated; shown (may be NULL): quoted from the template. Returns
+ * -1. */
 int sw_jinja_parse_fail(struct jinja_parsing *p, size_t position, const char *what,
                         const char *shown, const char *then);
-/* A node at the next token; never NULL. */
+/* Creates a node at the next token; never NULL. */
 struct jinja_node *sw_jinja_node(struct jinja_parsing *p, enum jinja_node_kind kind);
 void sw_jinja_append(struct jinja_parsing *p, struct jinja_nodes *list, struct jinja_node *node);
 bool sw_jinja_is(const struct jinja_parsing *p, enum jinja_token_kind kind, const char *text);
 bool sw_jinja_take_if(struct jinja_parsing *p, enum jinja_token_kind kind, const char *text);
 void sw_jinja_expect(struct jinja_parsing *p, const char *op);
-const char *sw_jinja_expect_name(struct jinja_parsing *p); /* "" when there is none */
+const char *sw_jinja_expect_name(struct jinja_parsing *p); /* "" if there is none */
 
-struct jinja_node *sw_jinja_expression(struct jinja_parsing *p);  /* with a if b else c */
-struct jinja_node *sw_jinja_disjunction(struct jinja_parsing *p); /* without */
-/* One expression, or several behind commas as a tuple. */
+struct jinja_node *sw_jinja_expression(struct jinja_parsing *p);  /* with if b else c */
+struct jinja_node *sw_jinja_disjunction(struct jinja_parsing *p); /* without it */
+/* Parses an expression, or several separated by commas as a tuple. */
 struct jinja_node *sw_jinja_tuple(struct jinja_parsing *p, bool conditions);
-/* A filter and its arguments, behind "|". */
+/* Parses a filter and its arguments, after "|". */
 struct jinja_node *sw_jinja_filters(struct jinja_parsing *p, struct jinja_node *of);
 
 #endif

@@ -91,7 +91,7 @@ static struct jinja_value items(struct jinja_run *run, struct jinja_value v,
 
 /* ---- order ---- */
 
-/* What is compared of an element: itself or a part of it, letters as small ones. */
+/* Sort key of an element: the element or a part of it, in lower case unless `cased`. */
 static struct jinja_value key_of(struct jinja_run *run, struct jinja_value v,
                                  struct jinja_value path, bool cased)
 {
@@ -100,7 +100,7 @@ static struct jinja_value key_of(struct jinja_run *run, struct jinja_value v,
     return v.kind == JINJA_TEXT && !cased ? sw_jinja_recase(run, v.of.text, JINJA_LOWER) : v;
 }
 
-/* A stable merge of item[from, to) by key, both moved alike. */
+/* Stable merge of item[] by key[], both moved alike. */
 static void merge(struct jinja_run *run, struct jinja_value *item, struct jinja_value *key,
                   struct jinja_value *spare, size_t count, bool reversed)
 {
@@ -218,13 +218,13 @@ static struct jinja_value sum(struct jinja_run *run, struct jinja_value v,
 
 /* ---- each element ---- */
 
-/* None in anything that is not true, as Jinja's filters of elements have it. */
+/* Elements of a value; none if it is falsy, as in Jinja's filters. */
 static const struct jinja_list *elements(struct jinja_run *run, struct jinja_value v)
 {
     return sw_jinja_items(run, sw_jinja_is_true(v) ? v : jinja_undefined(NULL));
 }
 
-/* A list that stands for a generator. */
+/* Marks a list as a generator. */
 static struct jinja_value lazy(struct jinja_value list)
 {
     if (list.kind == JINJA_SEQUENCE)
@@ -232,7 +232,7 @@ static struct jinja_value lazy(struct jinja_value list)
     return list;
 }
 
-/* The arguments behind the first `skip`, for the filter or test that these name. */
+/* Arguments after the first `skip`, for the filter or test that those name. */
 static struct jinja_arguments rest_of(const struct jinja_arguments *a, size_t skip)
 {
     struct jinja_arguments rest = *a;
@@ -269,7 +269,7 @@ static struct jinja_value map(struct jinja_run *run, struct jinja_value v,
     return lazy(made);
 }
 
-/* Elements for which a test, or without one their truth, is `wanted`; of their attribute or of
+/* Elements whose test (or, without one, truth) is `wanted`, applied to an attribute or to
  * themselves. */
 static struct jinja_value pick(struct jinja_run *run, struct jinja_value v,
                                const struct jinja_arguments *a, bool attribute, bool wanted)

@@ -1,4 +1,4 @@
-/* Tags are executed, calls are made; a whole rendering. */
+/* Executes tags and calls; renders a template. */
 #include "runner/text/jinja/internal.h"
 
 #include <stdlib.h>
@@ -128,7 +128,7 @@ static struct jinja_value call_macro(struct jinja_run *run, const struct jinja_c
     return v;
 }
 
-/* The loop once more, over what it is called with. */
+/* Runs a recursive loop again, over its argument. */
 static struct jinja_value call_loop(struct jinja_run *run, const struct jinja_loop *loop,
                                     const struct jinja_arguments *a)
 {
@@ -184,7 +184,7 @@ struct jinja_value sw_jinja_capture(struct jinja_run *run, const struct jinja_no
     return sw_jinja_text_of(&out);
 }
 
-/* The elements for which a loop's condition holds. */
+/* Elements for which a loop's condition holds. */
 static const struct jinja_list *chosen(struct jinja_run *run, const struct jinja_node *node,
                                        const struct jinja_list *items)
 {
@@ -253,7 +253,7 @@ static void call_block(struct jinja_run *run, const struct jinja_node *node)
     sw_jinja_put_value(run->out, sw_jinja_call(run, macro, &a));
 }
 
-/* A body with names of its own, as a text. */
+/* Renders a body in its own scope to a text. */
 static struct jinja_value capture_within(struct jinja_run *run, const struct jinja_node *node)
 {
     struct jinja_frame *frame = run->frame;
@@ -280,7 +280,7 @@ static void with(struct jinja_run *run, const struct jinja_node *node)
     run->frame = frame;
 }
 
-/* Renders the block like a call block of Jinja: a text of its own, with names of its own. */
+/* Renders a generation block like a Jinja call block: its own text and scope. */
 static void generation(struct jinja_run *run, const struct jinja_node *node)
 {
     struct jinja_frame *frame = run->frame;
@@ -357,7 +357,7 @@ void sw_jinja_execute(struct jinja_run *run, const struct jinja_nodes *body)
 
 /* ---- a rendering ---- */
 
-/* Finds the bytes with this mark, of a text that will follow `before` bytes. -1: no memory. */
+/* Finds the spans with this mark in a text that will follow `before` bytes. -1: no memory. */
 static int find_spans(const struct jinja_out *out, unsigned char mark, size_t before,
                       struct sw_text_spans *spans)
 {
@@ -379,7 +379,7 @@ static int find_spans(const struct jinja_out *out, unsigned char mark, size_t be
     return 0;
 }
 
-/* Adds the text to *text and says where marks stand; foreign, generated may be NULL. */
+/* Appends the text to *text and reports marks; foreign, generated may be NULL. */
 static int hand_over(const struct jinja_out *out, struct sw_chars *text,
                      struct sw_text_spans *foreign, struct sw_text_spans *generated,
                      struct sw_error *err)

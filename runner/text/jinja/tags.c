@@ -1,4 +1,4 @@
-/* Tags, and a whole template. */
+/* Parses tags and whole templates. */
 #include "runner/text/jinja/parse.h"
 #include "runner/text/tokenizer/utf8.h"
 
@@ -19,7 +19,7 @@ static void end_tag(struct jinja_parsing *p)
         p->token++;
 }
 
-/* What ends the body was found, its word is taken; up to the tag's end. */
+/* Closes a body whose end word was read: expects the tag's end. */
 static void close_body(struct jinja_parsing *p)
 {
     if (!p->failed)
@@ -27,7 +27,7 @@ static void close_body(struct jinja_parsing *p)
     end_tag(p);
 }
 
-/* Names, and of a set attributes of a namespace, behind commas. */
+/* Parses names, for `set` also namespace attributes, separated by commas. */
 static struct jinja_node *parse_target(struct jinja_parsing *p, bool attributes)
 {
     struct jinja_node *tuple = NULL, *one;
@@ -120,7 +120,7 @@ static struct jinja_node *parse_set(struct jinja_parsing *p, const struct jinja_
     return node;
 }
 
-/* Parameters and their defaults, behind "(". */
+/* Parses parameters and defaults, after "(". */
 static void parse_parameters(struct jinja_parsing *p, struct jinja_node *macro)
 {
     while (!p->failed && !sw_jinja_is(p, JINJA_OPERATOR, ")")) {
@@ -137,7 +137,7 @@ static void parse_parameters(struct jinja_parsing *p, struct jinja_node *macro)
     sw_jinja_expect(p, ")");
 }
 
-/* The body of a macro, and of a generation block, has loops of its own. */
+/* Parses the body of a macro or generation block, which has its own loops. */
 static void parse_macro_body(struct jinja_parsing *p, struct jinja_node *macro,
                              const char *const *ends, const struct jinja_token *opened)
 {
@@ -277,7 +277,7 @@ static struct jinja_node *parse_written(struct jinja_parsing *p)
     return node;
 }
 
-/* Up to a tag of `ends` (NULL: the template's end), at whose word the next token is then. */
+/* Parses up to a tag of `ends` (NULL: the template's end); its word is then the next token. */
 static void parse_body(struct jinja_parsing *p, struct jinja_nodes *into, const char *const *ends,
                        const struct jinja_token *opened)
 {
@@ -310,7 +310,7 @@ static void parse_body(struct jinja_parsing *p, struct jinja_nodes *into, const 
         p->token++;
 }
 
-/* A copy whose line ends are '\n' and that ends before its last one. */
+/* Copies the source with line ends '\n', without its last one. */
 static int copy_source(struct sw_jinja *jinja, const char *file, const char *text, size_t bytes,
                        struct sw_error *err)
 {

@@ -1,4 +1,4 @@
-/* Tests, `x is NAME`, and the functions that every template has. */
+/* Tests, `x is NAME`, and global functions. */
 #include "core/base/text.h"
 #include "runner/text/jinja/internal.h"
 
@@ -13,13 +13,13 @@
         return condition;                                                                          \
     }
 
-/* The value that a test compares with. */
+/* Value that a test compares with. */
 static struct jinja_value other(struct jinja_run *run, const struct jinja_arguments *a)
 {
     return a->count > 0 ? a->item[0] : sw_jinja_fail(run, "the test has a value to compare with");
 }
 
-/* A text in which every letter is as it is after `as`, and one changes in the other case. */
+/* True if `as` changes no letter of a text, and the opposite case changes one. */
 static bool is_cased(struct jinja_run *run, struct jinja_value v, enum jinja_case as)
 {
     if (v.kind != JINJA_TEXT || run->failed)
@@ -135,7 +135,7 @@ static struct jinja_value range(struct jinja_run *run, const struct jinja_argume
     return made;
 }
 
-/* A dict, and then named values. */
+/* Makes a dict from an optional dict and named values. */
 static struct jinja_value dict(struct jinja_run *run, const struct jinja_arguments *a)
 {
     const struct jinja_value made = sw_jinja_dict(run, 0);

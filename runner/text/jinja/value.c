@@ -1,5 +1,5 @@
-/* Values: truth, equality and order as Python has them, texts that know which of their bytes others
- * wrote. */
+/* Values: truth, equality and order as in Python, and texts whose bytes are marked as foreign or
+ * generated. */
 #include "core/base/text.h"
 #include "runner/text/jinja/internal.h"
 #include "runner/text/tokenizer/utf8.h"
@@ -19,7 +19,7 @@ struct jinja_value sw_jinja_fail(struct jinja_run *run, const char *format, ...)
         va_start(list, format);
         vsnprintf(text, sizeof text, format, list);
         va_end(list);
-        sw_text_show(text); /* names may be those of a conversation */
+        sw_text_show(text); /* names may come from a conversation */
         sw_fail_at(run->err, SW_BAD_INPUT,
                    sw_jinja_place(&run->jinja->source, run->at != NULL ? run->at->position : 0),
                    "%s", text);
@@ -186,7 +186,7 @@ bool sw_jinja_contains(struct jinja_run *run, struct jinja_value in, struct jinj
 
 /* ---- texts ---- */
 
-/* Room for more; false: the run has failed. */
+/* Makes room; false: the run has failed. */
 static bool reserve(struct jinja_out *out, size_t more, bool marked)
 {
     if (more > out->capacity - out->count) {
@@ -285,8 +285,8 @@ struct jinja_value sw_jinja_part(struct jinja_run *run, const struct jinja_text 
     return sw_jinja_text_of(&out);
 }
 
-/* The fewest digits, as d.ddde+xx, that read back as the same double. Up to 15 of them only the
- * nearest decimal number can; of 16, a neighbour of that may. */
+/* Writes the shortest digits, as d.ddde+xx, that read back as the same double. Up to 15 digits only
+ * the nearest decimal can; with 16, a neighbour may. */
 static int32_t write_shortest(double d, char text[48])
 {
     for (int32_t digits = 1; digits < 17; digits++)
@@ -294,7 +294,7 @@ static int32_t write_shortest(double d, char text[48])
             snprintf(text, 48, "%.*e", (int)digits - 1, d);
             char *last = strchr(text, 'e') - 1;
             if (step > 0 && *last == (step == 1 ? '9' : '0'))
-                continue; /* fewer digits would do */
+                continue; /* fewer digits suffice */
             *last = (char)(*last + (step == 1) - (step == 2));
             if (strtod(text, NULL) == d)
                 return digits;
@@ -314,14 +314,14 @@ static void put_real(struct jinja_out *out, double d)
     write_shortest(fabs(d), text);
     const int32_t exponent = (int32_t)strtol(strchr(text, 'e') + 1, NULL, 10);
     sw_jinja_put(out, "-", signbit(d) != 0, 0);
-    if (exponent < -4 || exponent >= 16) { /* as it is: 1e+16, 1e-05 */
+    if (exponent < -4 || exponent >= 16) { /* kept: 1e+16, 1e-05 */
         sw_jinja_put_words(out, text);
         return;
     }
     for (const char *c = text; *c != 'e'; c++)
         if (*c != '.')
             digit[count++] = *c;
-    /* the digit before the point is at `exponent`; those that are not there are 0 */
+    /* the digit before the point is at `exponent`; missing digits are 0 */
     for (int32_t at = exponent < 0 ? exponent : 0; at < count || at < exponent + 2; at++) {
         if (at == exponent + 1)
             sw_jinja_put_words(out, exponent < 0 ? "0." : ".");

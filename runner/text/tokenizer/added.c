@@ -1,5 +1,5 @@
-/* Added tokens: found in the text before anything is cut, the longest at the leftmost place, as
- * `tokenizers` does with Aho-Corasick; here a walk down a tree where a token may begin. */
+/* Finds added tokens before the text is split, leftmost and longest, like `tokenizers`'
+ * Aho-Corasick, by descending a tree wherever a token may begin. */
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/tokenizer/utf8.h"
 
@@ -46,13 +46,13 @@ int sw_tree_add(struct sw_tree *tree, const char *text, size_t bytes, int32_t ad
         }
         at = child;
     }
-    if (tree->node[at].added < 0) /* of two that normalize to the same, the first */
+    if (tree->node[at].added < 0) /* the first of two with one normalized form */
         tree->node[at].added = added;
     tree->first[(unsigned char)text[0]] = true;
     return 0;
 }
 
-/* The longest token at this place; -1: none. */
+/* Longest token at this position; -1: none. */
 static int32_t longest(const struct sw_tree *tree, const char *text, size_t bytes, size_t *length)
 {
     int32_t found = -1;
@@ -65,7 +65,7 @@ static int32_t longest(const struct sw_tree *tree, const char *text, size_t byte
     return found;
 }
 
-/* Where the character before `at` begins. */
+/* Start of the character before `at`. */
 static size_t step_back(const char *text, size_t at)
 {
     do
@@ -102,7 +102,7 @@ static size_t spaces_behind(const char *text, size_t bytes, size_t end)
     return end;
 }
 
-/* Spans are sorted: *next is the first that does not end before the token. */
+/* True if the token overlaps a span; *next: first of the sorted spans that ends after its begin. */
 static bool is_literal(const struct sw_encode_options *o, size_t *next, size_t begin, size_t end)
 {
     while (*next < o->literal_count && o->literal[*next].end <= begin)

@@ -1,9 +1,8 @@
-/* Byte-pair encoding: the symbols of a word, and of all neighbours that may merge the pair of the
- * lowest rank first, the leftmost among equals.
+/* Byte-pair encoding: merges a word's adjacent pair of the lowest rank first, the leftmost among
+ * equals.
  *
- * Words of up to SMALL symbols look through an array, longer ones keep a heap: n log n, so that a
- * letter ten million times costs no more per letter than a long word. Short words that were seen
- * are found in a cache that never grows. */
+ * Words of up to SMALL symbols scan an array, longer ones use a heap: n log n, so that ten million
+ * equal letters cost no more per letter than a long word. A fixed-size cache holds short words. */
 #include "core/base/text.h"
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/tokenizer/utf8.h"
@@ -58,7 +57,7 @@ bool sw_bpe_has(const struct sw_tokenizer *t, const char *text, size_t *bytes)
     return falls;
 }
 
-/* The bytes of a character as tokens: 0 when one of them has none. */
+/* Byte tokens of a character; 0 if one is missing. */
 static size_t fall_back(const struct sw_bpe *bpe, const char *text, size_t bytes, int32_t *id)
 {
     for (size_t i = 0; i < bytes; i++) {
@@ -69,8 +68,8 @@ static size_t fall_back(const struct sw_bpe *bpe, const char *text, size_t bytes
     return bytes;
 }
 
-/* Writes at most [bytes] ids. An unknown character waits for the next known one, because several
- * may become one token. Returns how many; -1: there is no token to stand for unknown ones. */
+/* Writes at most [bytes] ids; returns their number, -1: no token for unknown characters. An unknown
+ * character waits for the next known one, since several may fuse into one token. */
 static int64_t symbols_of_characters(const struct sw_tokenizer *t, const char *text, size_t bytes,
                                      int32_t *id)
 {
@@ -86,7 +85,7 @@ static int64_t symbols_of_characters(const struct sw_tokenizer *t, const char *t
             id[count++] = known;
             continue;
         }
-        /* with an unknown one waiting there is room for one id less than there are bytes */
+        /* a waiting unknown character takes one id of the room */
         int32_t fallen[4];
         const size_t n = bpe->falls_back ? fall_back(bpe, text + at, step, fallen) : 0;
         if (n > 0) {
@@ -177,7 +176,7 @@ static void sift_up(uint64_t *heap, size_t at, uint64_t value)
     heap[at] = value;
 }
 
-/* Takes the lowest, moving the last to its place. */
+/* Removes the lowest, moving the last into its place. */
 static uint64_t take_lowest(uint64_t *heap, size_t *count)
 {
     const uint64_t lowest = heap[0];
@@ -195,7 +194,7 @@ static const struct sw_merge *merge_at(const struct sw_bpe *bpe, const struct sw
     return find_merge(bpe, symbol[at].id, symbol[symbol[at].next].id);
 }
 
-/* symbol [count], heap [2 * count]: each merge takes one from the heap and puts at most two. */
+/* symbol [count], heap [2 * count]: each merge removes one heap entry and adds at most two. */
 static void merge_linked(const struct sw_bpe *bpe, struct sw_symbol *symbol, size_t count,
                          uint64_t *heap)
 {
@@ -211,10 +210,10 @@ static void merge_linked(const struct sw_bpe *bpe, struct sw_symbol *symbol, siz
         const uint64_t lowest = take_lowest(heap, &waiting);
         const uint32_t at = (uint32_t)lowest;
         if (symbol[at].id < 0)
-            continue; /* merged into the one before it */
+            continue; /* merged into the previous symbol */
         const struct sw_merge *m = merge_at(bpe, symbol, at);
         if (m == NULL || m->rank != lowest >> 32)
-            continue; /* one of the two has become another since */
+            continue; /* outdated: one of the two has changed */
         const uint32_t gone = symbol[at].next;
         symbol[at].id = m->id;
         symbol[at].next = symbol[gone].next;
@@ -240,7 +239,7 @@ static int reserve_symbols(struct sw_text_scratch *s, size_t count)
     return s->symbol_capacity == count ? 0 : -1;
 }
 
-/* The ids stay where they are; *count becomes less. Returns -1: no memory. */
+/* Merges the ids in place; *count shrinks. Returns -1: no memory. */
 static int merge_many(const struct sw_bpe *bpe, struct sw_text_scratch *s, int32_t *id,
                       int64_t *count)
 {
@@ -340,7 +339,7 @@ static bool is_known(const struct sw_bpe *bpe, uint32_t character)
     return character < 0x10000 && bpe->symbol[character] >= 0;
 }
 
-/* Whether no merge crosses from one character to the next. */
+/* True if no merge crosses from one character to the next. */
 static bool falls_apart(const struct sw_bpe *bpe, uint32_t left, uint32_t right)
 {
     uint64_t bits;

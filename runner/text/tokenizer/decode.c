@@ -1,5 +1,5 @@
-/* Tokens back to text. Decoding a whole text is feeding a decoder that waits for the end of each
- * run of byte tokens, as `tokenizers` does; a stream cannot wait. */
+/* Tokens to text. Decoding a whole text is a decoder that waits for the end of each run of byte
+ * tokens, like `tokenizers`; a stream cannot wait. */
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/tokenizer/utf8.h"
 
@@ -9,14 +9,14 @@
 struct sw_text_decoder {
     const struct sw_tokenizer *t;
     struct sw_decode_options options;
-    bool waits;           /* whether a run of byte tokens is judged as a whole */
-    bool began;           /* a token was there */
-    int32_t strip_left;   /* characters that may still go at the beginning */
-    struct sw_chars open; /* bytes that are no whole characters yet */
+    bool waits;           /* true to judge a run of byte tokens as a whole */
+    bool began;           /* true after the first token */
+    int32_t strip_left;   /* characters to remove at the start */
+    struct sw_chars open; /* bytes of an incomplete character */
     struct sw_chars out;
 };
 
-/* Adds characters, less those that go at the beginning. */
+/* Appends characters, except those removed at the start. */
 static int emit(struct sw_text_decoder *d, const char *text, size_t bytes)
 {
     const struct sw_decoding *how = &d->t->decoding;
@@ -32,7 +32,7 @@ static int emit(struct sw_text_decoder *d, const char *text, size_t bytes)
     return sw_chars_add(&d->out, text, bytes);
 }
 
-/* Emits what is whole; at the end also what is not. */
+/* Emits whole characters; at the end incomplete ones too. */
 static int settle(struct sw_text_decoder *d, bool at_end)
 {
     const unsigned char *p = (const unsigned char *)d->open.byte;
@@ -49,7 +49,7 @@ static int settle(struct sw_text_decoder *d, bool at_end)
         const int32_t measure = sw_utf8_measure(p + at, left);
         if (measure == 0 && !at_end)
             break;
-        /* of byte tokens each one that makes no character is one U+FFFD */
+        /* a byte token that makes no character is one U+FFFD */
         const size_t bad = measure == 0 ? left : (size_t)-measure;
         for (size_t i = 0; i < (d->t->decoding.falls_back ? bad : 1); i++)
             if (emit(d, SW_UTF8_REPLACEMENT, 3) != 0)
@@ -62,7 +62,7 @@ static int settle(struct sw_text_decoder *d, bool at_end)
     return 0;
 }
 
-/* A run of byte tokens is over: all of it is text, or each byte is U+FFFD. */
+/* Ends a run of byte tokens: all of it is text, or each byte is U+FFFD. */
 static int end_run(struct sw_text_decoder *d)
 {
     if (!d->waits || !d->t->decoding.falls_back)
@@ -79,7 +79,7 @@ static int end_run(struct sw_text_decoder *d)
     return 0;
 }
 
-/* The first token loses its marks, wherever they stand. */
+/* Removes the first token's marks, anywhere in it. */
 static int feed_first_of_metaspace(struct sw_text_decoder *d, const struct sw_token *token)
 {
     const struct sw_decoding *how = &d->t->decoding;
@@ -182,7 +182,7 @@ void sw_text_decoder_free(struct sw_text_decoder *d)
     free(d);
 }
 
-/* Hands out what came together. */
+/* Returns the collected text. */
 static void hand_out(struct sw_text_decoder *d, const char **text, size_t *bytes)
 {
     *text = d->out.count > 0 ? d->out.byte : "";

@@ -1,4 +1,4 @@
-/* Text to tokens: added tokens are found, what is between them is normalized, cut and merged. */
+/* Text to tokens: finds added tokens; normalizes, splits and merges the text between. */
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/tokenizer/utf8.h"
 
@@ -47,8 +47,8 @@ struct encoding {
     const struct sw_encode_options *options;
     struct sw_ids *ids;
     struct sw_error *err;
-    const size_t *origin; /* of what is being cut; NULL: offsets are not asked for */
-    bool at_beginning;    /* of the text: what is being cut, before it was normalized */
+    const size_t *origin; /* for the text being split; NULL: offsets are not requested */
+    bool at_beginning;    /* true if the text being split begins the whole text */
 };
 
 static int add_token(void *self, int32_t id, size_t begin, size_t end)
@@ -141,14 +141,14 @@ static int encode_text(struct encoding *e, const char *text, size_t bytes)
     return e->options->add_special ? add_ids(e, &e->t->after) : 0;
 }
 
-/* The text as UTF-8, with its options. */
+/* Makes the text valid UTF-8 and adapts its options. */
 static int repair(struct encoding *e, struct sw_encode_options *options, const char **text,
                   size_t *bytes)
 {
     struct sw_chars *repaired = &e->scratch->repaired;
     if (options->offsets != NULL)
         return sw_refuse(e->t, e->err, "offsets are asked for of a text that is not UTF-8");
-    options->plain_special |= options->literal_count > 0; /* the spans' places are lost */
+    options->plain_special |= options->literal_count > 0; /* span positions are lost */
     options->literal_count = 0;
     repaired->count = 0;
     if (sw_utf8_repair(*text, *bytes, repaired) != 0)
@@ -158,7 +158,7 @@ static int repair(struct encoding *e, struct sw_encode_options *options, const c
     return 0;
 }
 
-/* Begins to keep what offsets need. */
+/* Prepares to keep origins for offsets. */
 static int keep_origins(struct encoding *e, const char *text, size_t bytes)
 {
     struct sw_text_scratch *s = e->scratch;

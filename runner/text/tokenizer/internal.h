@@ -1,4 +1,4 @@
-/* What the files of this folder share: a tokenizer once it is read, and a thread's scratch. */
+/* Shared by the files of this folder: a loaded tokenizer, and a thread's scratch. */
 #ifndef SW_TOKENIZER_INTERNAL_H
 #define SW_TOKENIZER_INTERNAL_H
 
@@ -9,13 +9,13 @@
 #include <jansson.h>
 
 enum {
-    SW_TEXT_STAGES = 16,             /* normalizers, or pre-tokenizers, in a row */
-    SW_TEXT_MOST_IDS = 1 << 22,      /* ids of tokens are below */
+    SW_TEXT_STAGES = 16,             /* most normalizers, or pre-tokenizers, in a row */
+    SW_TEXT_MOST_IDS = 1 << 22,      /* ids are below this */
     SW_TEXT_ADDED_BYTES = 512,       /* longest added token */
-    SW_TEXT_CONFIG_BYTES = 16 << 20, /* a file beside tokenizer.json */
-    SW_TEXT_FILE_BYTES = 128 << 20,  /* tokenizer.json */
-    SW_TEXT_CONTENT_BYTES = 64,      /* longest text that a normalizer or decoder puts in */
-    SW_TEXT_SHOWN_BYTES = 60         /* of a text in a message */
+    SW_TEXT_CONFIG_BYTES = 16 << 20, /* largest file beside tokenizer.json */
+    SW_TEXT_FILE_BYTES = 128 << 20,  /* largest tokenizer.json */
+    SW_TEXT_CONTENT_BYTES = 64,      /* longest text a normalizer or decoder inserts */
+    SW_TEXT_SHOWN_BYTES = 60         /* longest text shown in a message */
 };
 
 struct sw_beside; /* special.h */
@@ -23,17 +23,17 @@ struct sw_beside; /* special.h */
 /* ---- vocabulary ---- */
 
 struct sw_token {
-    uint32_t text, text_bytes; /* as tokenizer.json has it, in the arena */
-    uint32_t word, word_bytes; /* as it stands in what the model is given */
-    uint32_t out, out_bytes;   /* as it stands in a decoded text */
+    uint32_t text, text_bytes; /* text in tokenizer.json, in the arena */
+    uint32_t word, word_bytes; /* its form in the model's input */
+    uint32_t out, out_bytes;   /* its form in a decoded text */
     bool exists, special, normalized,
-        is_model;     /* is_model: of the model's vocabulary, and can be reached */
-    int16_t fallback; /* the byte that "<0x..>" stands for; -1: no such token */
-    int32_t added;    /* 1 + its place among the added tokens as they are read; 0: none of them */
+        is_model;     /* is_model: true if in the model's vocabulary and reachable */
+    int16_t fallback; /* byte of a "<0x..>" token; -1: no such token */
+    int32_t added;    /* 1 + index among the added tokens as read; 0: not added */
 };
 
-/* Texts -> ids: open addressing, [slots] a power of two, -1: empty. The key is the token's text, or
- * its word. */
+/* Map of texts -> ids: open addressing, [slots] a power of two, -1: empty. The key is the token's
+ * text, or its word. */
 struct sw_word_map {
     int32_t *slot;
     uint32_t slots, used;
@@ -43,13 +43,13 @@ struct sw_word_map {
 /* ---- merges ---- */
 
 struct sw_merge {
-    uint64_t pair; /* left id << 32 | right id; SW_NO_PAIR: an empty slot */
+    uint64_t pair; /* left id << 32 | right id; SW_NO_PAIR: empty slot */
     uint32_t rank;
     int32_t id;
 };
 #define SW_NO_PAIR UINT64_MAX
 
-/* Where the search for a pair begins; slots is a power of two. */
+/* First slot to search for a pair; slots is a power of two. */
 static inline uint32_t sw_merge_slot(uint64_t pair, uint32_t slots)
 {
     const uint64_t hash = pair * 0x9e3779b97f4a7c15u;
@@ -59,15 +59,16 @@ static inline uint32_t sw_merge_slot(uint64_t pair, uint32_t slots)
 struct sw_bpe {
     struct sw_merge *merge; /* open addressing, [merges_slots] */
     uint32_t merge_slots;
-    int32_t *symbol;   /* [65536] characters below U+10000 -> id, -1: none; NULL for bytes */
-    int32_t byte[256]; /* for bytes: the byte's token; else "<0xHH>"; -1: none */
+    int32_t *symbol;   /* [65536] characters below U+10000 -> id, -1: none; NULL for byte models */
+    int32_t byte[256]; /* byte models: the byte's token; else "<0xHH>"; -1: none */
     bool of_bytes, falls_back, ignore_merges, fuse_unknown;
-    int32_t unknown; /* -1: none, left out; -2: named, and not there */
-    /* Pairs of characters that stand beside each other in no token: no merge crosses them, so a
-     * text falls into words there. A Bloom filter of those that do, three bits in one word: of ten
-     * thousands of pairs one is kept together for nothing. NULL: not known. */
+    int32_t unknown; /* -1: none, drop them; -2: named but missing */
+    /* Bloom filter of the character pairs that are adjacent in some token, three bits per word. No
+     * merge crosses any other pair, so texts are split there; false positives are one in ten
+     * thousands. NULL: not known. */
     uint64_t *joined; /* [SW_JOINED_WORDS] */
-    bool bytes_merge; /* tokens to fall back on merge too: not beside unknown characters, then */
+    bool bytes_merge; /* true if byte fallback tokens merge too: then not beside unknown
+                       * characters */
 };
 enum { SW_JOINED_BITS = 16, SW_JOINED_WORDS = 1 << SW_JOINED_BITS };
 
@@ -85,18 +86,18 @@ static inline uint64_t *sw_joined_word(const struct sw_bpe *bpe, uint32_t left, 
 struct sw_added {
     int32_t id;
     bool special, single_word, lstrip, rstrip, normalized;
-    bool in_plain, in_normal; /* looked for before, after normalizing */
+    bool in_plain, in_normal; /* searched before, after normalizing */
 };
 
-/* The texts of tokens as a tree, a node a byte: the longest that stands at a place. */
+/* Texts of tokens as a tree, one byte per node, for the longest match at a position. */
 struct sw_tree {
     struct sw_tree_node {
         int32_t child, next; /* -1: none */
-        int32_t added;       /* the one that ends here; -1: none */
+        int32_t added;       /* token that ends here; -1: none */
         unsigned char byte;
     } * node;
     int32_t count, capacity;
-    bool first[256]; /* bytes that one begins with */
+    bool first[256]; /* first bytes of tokens */
 };
 
 /* ---- stages ---- */
@@ -108,7 +109,7 @@ struct sw_normal {
     char content[SW_TEXT_CONTENT_BYTES + 1];
     size_t content_bytes;
     bool compose, compatible; /* NFC, NFKC; NFKC, NFKD */
-    uint64_t *unsafe; /* a bit per character: normalization may change it or what it follows */
+    uint64_t *unsafe; /* a bit per character: normalization may change it or its predecessor */
 };
 
 enum sw_behavior {
@@ -120,29 +121,28 @@ enum sw_behavior {
 };
 enum sw_prefix { SW_PREFIX_NEVER, SW_PREFIX_FIRST, SW_PREFIX_ALWAYS };
 
-/* First the text is changed: each ' ' becomes `space`, and `mark` is put before it. Then it is cut.
- */
+/* A pre-tokenizer: replaces each ' ' with `mark` and puts `mark` before the text, then splits. */
 struct sw_pre {
-    bool replaces; /* spaces, by mark */
+    bool replaces; /* true: replaces spaces */
     char mark[8];
     size_t mark_bytes;
-    enum sw_prefix prefix; /* when mark is put before a text that does not begin with it */
+    enum sw_prefix prefix; /* condition for putting mark before a text without it */
     bool splits, inverted;
     enum sw_behavior behavior;
     struct sw_pattern pattern;
 };
 
 enum sw_text_decoder_kind {
-    SW_DECODE_BYTES,     /* tokens' bytes one behind the other */
-    SW_DECODE_PLAIN,     /* tokens' texts; bytes to fall back on */
-    SW_DECODE_METASPACE, /* the first token's marks vanish */
-    SW_DECODE_SPACES     /* no decoder: a space between tokens */
+    SW_DECODE_BYTES,     /* concatenated bytes of tokens */
+    SW_DECODE_PLAIN,     /* texts of tokens, with byte fallback */
+    SW_DECODE_METASPACE, /* the first token's marks are removed */
+    SW_DECODE_SPACES     /* no decoder: spaces between tokens */
 };
 enum { SW_DECODE_REPLACEMENTS = 8 };
 struct sw_decoding {
-    int32_t parts; /* read so far */
+    int32_t parts; /* decoders read so far */
     bool fused;
-    struct { /* in each token's text, before anything else */
+    struct { /* replaced first, in each token's text */
         struct sw_pattern from;
         char to[SW_TEXT_CONTENT_BYTES + 1];
         size_t to_bytes;
@@ -150,7 +150,7 @@ struct sw_decoding {
     int32_t replacement_count;
     enum sw_text_decoder_kind kind;
     bool falls_back;
-    char strip[8]; /* one character, of which `strip_count` go at the beginning of the text */
+    char strip[8]; /* one character; up to `strip_count` are removed at the text's start */
     size_t strip_bytes;
     int32_t strip_count;
     char mark[8]; /* metaspace */
@@ -158,9 +158,9 @@ struct sw_decoding {
     bool keeps_first;
 };
 
-/* Added tokens whose ids in a file are not those that they get. */
+/* Added tokens whose ids in a file differ from the assigned ones. */
 struct sw_misnumbered {
-    int32_t count, id; /* id, claimed, file: of the first one */
+    int32_t count, id; /* id, claimed, file: the first one's */
     int64_t claimed;
     const char *file; /* NULL: tokenizer.json */
 };
@@ -175,21 +175,21 @@ struct sw_tokenizer {
     struct sw_bpe bpe;
     struct sw_added *added;
     int32_t added_count, added_capacity;
-    int32_t next_added; /* id of the next added token that has none */
+    int32_t next_added; /* next free id for an added token */
     struct sw_misnumbered misnumbered;
-    struct sw_tree plain_tree, normal_tree; /* looked for before and after normalizing */
+    struct sw_tree plain_tree, normal_tree; /* searched before and after normalizing */
     struct sw_normal normal[SW_TEXT_STAGES];
     int32_t normal_count;
     struct sw_pre pre[SW_TEXT_STAGES];
     int32_t pre_count;
     struct sw_decoding decoding;
-    struct sw_ids before, after; /* what the post-processor puts round a text */
-    bool trims_offsets;          /* spaces at both ends of a token are no part of its offsets */
-    bool keeps_prefix;           /* but for one before the first token */
-    bool splits_special;         /* special tokens that stand in a text are always plain text */
+    struct sw_ids before, after; /* tokens the post-processor puts around a text */
+    bool trims_offsets;          /* true if offsets exclude spaces at a token's ends */
+    bool keeps_prefix;           /* true to keep one before the first token */
+    bool splits_special;         /* true if special tokens in a text are always plain text */
     int32_t bos;
     struct sw_ids eos;
-    struct sw_beside *beside; /* while it is read; NULL: no files are looked at */
+    struct sw_beside *beside; /* during loading; NULL: no files are read */
     char **note;              /* [notes] */
     int32_t notes;
 };
@@ -200,7 +200,7 @@ enum { SW_CACHE_SLOTS = 1 << 16, SW_CACHE_BYTES = 24, SW_CACHE_IDS = 8 };
 struct sw_cached {
     char text[SW_CACHE_BYTES];
     int32_t id[SW_CACHE_IDS];
-    uint8_t bytes, count; /* bytes 0: empty */
+    uint8_t bytes, count; /* bytes 0: empty entry */
 };
 
 struct sw_symbol {
@@ -208,10 +208,10 @@ struct sw_symbol {
     uint32_t previous, next; /* symbols; UINT32_MAX: none */
 };
 
-/* For each byte of a text that was made of a given one, the position in the given one of the
- * character that it stands for. */
+/* Positions in the given text, for each byte of a text derived from it, of the character that the
+ * byte stands for. */
 struct sw_origins {
-    size_t *at; /* [capacity], of which [count] are set */
+    size_t *at; /* [capacity], [count] set */
     size_t count, capacity;
 };
 
@@ -222,11 +222,11 @@ struct sw_text_scratch {
     uint64_t *heap; /* rank << 32 | symbol */
     size_t symbol_capacity;
     struct sw_chars repaired, normal[2], stage[SW_TEXT_STAGES];
-    uint32_t *character; /* of normalizing */
+    uint32_t *character; /* for normalizing */
     size_t character_capacity;
-    /* While offsets are asked for: else NULL, and nothing is kept of origins. */
+    /* Set while offsets are requested; else NULL, and no origins are kept. */
     struct sw_text_spans *offsets;
-    const char *given; /* the text that they are places of */
+    const char *given; /* text that offsets refer to */
     struct sw_origins given_origin, normal_origin[2], stage_origin[SW_TEXT_STAGES];
 };
 
@@ -234,11 +234,11 @@ struct sw_text_scratch {
 
 int32_t sw_word_find(const struct sw_tokenizer *t, const struct sw_word_map *map, const char *text,
                      size_t bytes);
-/* Of all tokens, or (by_word) of those of the model. -1: no memory. */
+/* Makes a map of all tokens or, by_word, of the model's. -1: no memory. */
 int sw_word_map_make(const struct sw_tokenizer *t, bool by_word, struct sw_word_map *map);
-/* One more token of t, whose text the map does not have. -1: no memory. */
+/* Adds a token of t whose text is not in the map. -1: no memory. */
 int sw_word_map_add(const struct sw_tokenizer *t, struct sw_word_map *map, int32_t id);
-/* A token of this id; its text is copied. Errors: the id is taken, or out of range. */
+/* Adds a token; its text is copied. Errors: the id is taken, or out of range. */
 int sw_token_add(struct sw_tokenizer *t, int64_t id, const char *text, size_t bytes,
                  struct sw_error *err);
 int sw_out_of_memory(const struct sw_tokenizer *t, struct sw_error *err);
@@ -253,16 +253,16 @@ int sw_read_added(struct sw_tokenizer *t, const json_t *root, struct sw_error *e
 int sw_read_normalizer(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
 int sw_read_pre_tokenizer(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
 int sw_read_post_processor(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
-/* Sets what each token is in a text; after all tokens are there. */
+/* Sets every token's form in a text; call after all tokens are added. */
 int sw_read_decoder(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
-/* A file of JSON in a folder; *root NULL: there is no such file. */
+/* Loads a JSON file of a folder; *root NULL: no such file. */
 int sw_text_load_json(const char *folder, const char *name, json_t **root, struct sw_error *err);
-/* The rest of the files beside tokenizer.json, after all tokens are there: bos, eos, what stands
- * round a text. */
+/* Reads the rest of the files beside tokenizer.json, after all tokens are added: bos, eos, tokens
+ * around a text. */
 int sw_read_beside(struct sw_tokenizer *t, const json_t *root, struct sw_error *err);
 
-/* A line for people about how the tokenizer was read: "FILE: note: ...". file: a name in its
- * folder; NULL: its own. -1: no memory, *err. */
+/* Adds a note about loading for people: "FILE: note: ...". file: name in the folder; NULL: the
+ * tokenizer's own. -1: no memory, *err. */
 int sw_tokenizer_add_note(struct sw_tokenizer *t, const char *file, struct sw_error *err,
                           const char *format, ...) __attribute__((format(printf, 4, 5)));
 
@@ -272,17 +272,17 @@ int sw_refuse_type(const struct sw_tokenizer *t, const char *type, const char *w
 /* {"String": ...} or {"Regex": ...} */
 int sw_read_pattern(const struct sw_tokenizer *t, const json_t *value, const char *where,
                     struct sw_pattern *out, struct sw_error *err);
-/* A member as bool; `usual` when it is missing. */
+/* Reads a bool member; `usual` if absent. */
 int sw_read_flag(const struct sw_tokenizer *t, const json_t *object, const char *key, bool usual,
                  bool *out, struct sw_error *err);
-/* A member as a text of at most `most` bytes. out [most + 1]. */
+/* Reads a text member of at most `most` bytes. out [most + 1]. */
 int sw_read_text(const struct sw_tokenizer *t, const json_t *object, const char *key, size_t most,
                  char *out, size_t *bytes, struct sw_error *err);
-/* The "type" of a part, or NULL and *err. */
+/* "type" of a part; NULL with *err set. */
 const char *sw_read_type(const struct sw_tokenizer *t, const json_t *object, const char *where,
                          struct sw_error *err);
-/* The members of a part of type Sequence (at `key`), or the part itself, one after the other.
- * NULL (null or missing): none. `read` is called for each. */
+/* Calls `read` for each member (at `key`) of a part of type Sequence, or for the part itself. NULL
+ * (null or absent): no call. */
 typedef int sw_read_part(struct sw_tokenizer *t, const json_t *part, const char *type,
                          struct sw_error *err);
 int sw_read_sequence(struct sw_tokenizer *t, const json_t *part, const char *where, const char *key,
@@ -290,18 +290,18 @@ int sw_read_sequence(struct sw_tokenizer *t, const json_t *part, const char *whe
 
 /* ---- encoding ---- */
 
-/* A character of the printable alphabet for bytes (GPT-2's) -> the byte; -1: none of them. */
+/* Byte of a character in the printable byte alphabet (GPT-2's); -1: not in it. */
 int32_t sw_byte_of_character(uint32_t character);
 uint32_t sw_character_of_byte(int32_t byte);
 
-/* What the printable characters of a token stand for, into *out anew. 0: one of them is no such
- * character; -1: no memory; else 1. */
+/* Decodes a token's printable characters to bytes, replacing *out. 1: done; 0: a character is not
+ * in the alphabet; -1: no memory. */
 int sw_bytes_of_token(const char *text, size_t bytes, struct sw_chars *out);
 
 int sw_tree_add(struct sw_tree *tree, const char *text, size_t bytes, int32_t added);
-/* Tokens that stand in the text -> both trees; after the normalizers are there. */
+/* Adds the tokens to search for to both trees, after the normalizers were read. */
 int sw_added_prepare(struct sw_tokenizer *t, struct sw_error *err);
-/* Calls `token` for each added token that stands in the text, and `rest` for what is between. */
+/* Callbacks: `token` for each added token in the text, `rest` for the text between. */
 struct sw_added_visitor {
     void *self;
     int (*rest)(void *self, const char *text, size_t begin, size_t end);
@@ -311,21 +311,21 @@ int sw_added_split(const struct sw_tokenizer *t, const struct sw_tree *tree, con
                    size_t bytes, const struct sw_encode_options *options,
                    const struct sw_added_visitor *visitor);
 
-/* *text is the result: the given text, or one in the scratch. *origin: its bytes' origins;
- * origin or *origin NULL: they are not asked for. */
+/* *text: the result, which is the given text or one in the scratch. *origin: its bytes' origins;
+ * origin or *origin NULL: not requested. */
 int sw_normalize(const struct sw_tokenizer *t, struct sw_text_scratch *scratch, const char **text,
                  size_t *bytes, const size_t **origin, struct sw_error *err);
 int sw_normal_prepare(struct sw_normal *normal);
 
-/* origin: of the text's bytes; NULL: offsets are not asked for. */
+/* origin: of the text's bytes; NULL: offsets are not requested. */
 int sw_pre_tokenize(const struct sw_tokenizer *t, struct sw_text_scratch *scratch, const char *text,
                     size_t bytes, const size_t *origin, bool first, struct sw_ids *ids,
                     struct sw_error *err);
 
-/* The tokens of one piece. */
+/* Encodes one piece. */
 int sw_bpe_encode(const struct sw_tokenizer *t, struct sw_text_scratch *scratch, const char *text,
                   size_t bytes, struct sw_ids *ids, struct sw_error *err);
-/* true if the character at text (the byte, of a model of bytes) has a token; *bytes: its length. */
+/* True if the character at text (for byte models the byte) has a token; *bytes: its length. */
 bool sw_bpe_has(const struct sw_tokenizer *t, const char *text, size_t *bytes);
 void sw_bpe_free(struct sw_bpe *bpe);
 
@@ -333,15 +333,15 @@ void sw_bpe_free(struct sw_bpe *bpe);
 
 int sw_origins_copy(struct sw_origins *origins, const size_t *from, size_t bytes);
 int sw_origins_fill(struct sw_origins *origins, size_t at, size_t bytes);
-/* The places of the characters of a text themselves. */
+/* Sets a text's origins to its own character positions. */
 int sw_origins_of_text(struct sw_origins *origins, const char *text, size_t bytes);
-/* The token of the characters of the given text from `first` to `last`, where they begin. */
+/* Adds a token's offsets, from the character that begins at `first` to the one at `last`. */
 int sw_offsets_add(struct sw_text_scratch *scratch, size_t first, size_t last);
-/* Those of the tokens id [count] that a piece became. */
+/* Adds the offsets of the tokens id [count] of a piece. */
 int sw_offsets_of_piece(const struct sw_tokenizer *t, struct sw_text_scratch *scratch,
                         const char *text, size_t bytes, const size_t *origin, const int32_t *id,
                         size_t count);
-/* Takes spaces from the offsets span [count] of the tokens id [count], which begin the text. */
+/* Removes spaces from the offsets span [count] of the tokens id [count], the text's first ones. */
 void sw_offsets_strip(const struct sw_tokenizer *t, const char *text, const int32_t *id,
                       struct sw_text_span *span, size_t count);
 int sw_text_spans_add(struct sw_text_spans *spans, size_t begin, size_t end);

@@ -1,4 +1,4 @@
-/* What is wrong with a JSON file of a tokenizer, as an error in its place. */
+/* Reports a mistake in a tokenizer's JSON file with its place. */
 #ifndef SW_TOKENIZER_JSON_MISTAKE_H
 #define SW_TOKENIZER_JSON_MISTAKE_H
 

@@ -1,5 +1,5 @@
-/* Normalizers: a text in front, other characters for some, and Unicode's four forms, of which only
- * the places that can change are looked at (most texts are NFC already). */
+/* Normalizers: prefixes, replacements, and Unicode's four forms, which process only positions that
+ * can change (most texts are NFC already). */
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/tokenizer/utf8.h"
 
@@ -25,8 +25,8 @@ static bool is_unsafe(const struct sw_normal *n, uint32_t character)
     return character < LAST_UNSAFE && (n->unsafe[character >> 6] >> (character & 63) & 1) != 0;
 }
 
-/* A character is safe when it stays as it is and nothing before it can take it in. From
- * decompositions all of that is known: what stands in one behind the first may be taken in. */
+/* Marks unsafe characters. A safe one stays unchanged and never composes with its predecessor;
+ * decompositions tell: their later characters may compose. */
 int sw_normal_prepare(struct sw_normal *n)
 {
     utf8proc_int32_t part[MOST_DECOMPOSED];
@@ -66,7 +66,7 @@ static int reserve_characters(struct sw_text_scratch *s, size_t count)
     return 0;
 }
 
-/* Mark of a part of a character behind its first one, while a stretch is taken apart. */
+/* Flag of a decomposed character's later parts. */
 #define FOLLOWS 0x80000000u
 
 static uint8_t class_of(uint32_t character)
@@ -75,8 +75,7 @@ static uint8_t class_of(uint32_t character)
     return (uint8_t)utf8proc_get_property(c)->combining_class;
 }
 
-/* Marks behind a character by class, those of one class as they stood; by counting, for there may
- * be millions. */
+/* Sorts combining marks by class, stably; a counting sort, since there may be millions. */
 static void order_marks(uint32_t *mark, size_t count, uint32_t *room)
 {
     size_t first[257] = {0};
@@ -101,11 +100,11 @@ static void order(uint32_t *character, size_t count, uint32_t *room)
     }
 }
 
-/* A text that is normalized, with the origins of its bytes, and what it becomes. */
+/* A text to normalize, its bytes' origins, and the result. */
 struct change {
     const char *text;
     size_t bytes;
-    const size_t *origin; /* NULL: not asked for */
+    const size_t *origin; /* NULL: not requested */
     struct sw_chars *out;
     struct sw_origins *origins;
 };
@@ -119,7 +118,7 @@ static int put(const struct change *c, size_t begin, size_t end)
                : 0;
 }
 
-/* Text that is new, which stands for the character that the byte `at` belongs to. */
+/* Appends new text that stands for the character at byte `at`. */
 static int put_new(const struct change *c, const char *text, size_t bytes, size_t at)
 {
     return sw_chars_add(c->out, text, bytes) != 0 ||
@@ -128,11 +127,11 @@ static int put_new(const struct change *c, const char *text, size_t bytes, size_
                : 0;
 }
 
-/* Origins of a stretch: `tokenizers` lets each character of the result stand for the next one of
- * the stretch, and where several are joined passes over those that vanish. */
+/* Origins of a stretch: in `tokenizers`, each result character takes the next character of the
+ * stretch; composition skips those that vanish. */
 struct following {
     const struct change *c;
-    size_t at, end; /* in the text */
+    size_t at, end; /* positions in the text */
 };
 
 static void pass_over(struct following *f)
@@ -144,7 +143,7 @@ static void pass_over(struct following *f)
     }
 }
 
-/* change: 1: the character is new; -n: it joins n more. */
+/* change: 1: the character is new; -n: it absorbs n more. */
 static int follow(struct following *f, uint32_t character, int64_t change)
 {
     char utf8[4];
@@ -155,7 +154,7 @@ static int follow(struct following *f, uint32_t character, int64_t change)
                            sw_utf8_put(character & ~FOLLOWS, utf8));
 }
 
-/* The two as one character, or 0. */
+/* Composition of the two, or 0. */
 static uint32_t joined(uint32_t left, uint32_t right)
 {
     utf8proc_int32_t pair[2] = {(utf8proc_int32_t)left, (utf8proc_int32_t)(right & ~FOLLOWS)};
@@ -164,12 +163,12 @@ static uint32_t joined(uint32_t left, uint32_t right)
                : 0;
 }
 
-/* Composes as Unicode has it (UAX 15), a character at a time; changes what stands in character. */
+/* Composes (UAX 15) character by character; overwrites `character`. */
 static int follow_composed(struct following *f, uint32_t *character, size_t count)
 {
-    uint32_t first = 0; /* what others join; 0: none yet */
+    uint32_t first = 0; /* composition target; 0: none yet */
     int64_t change = 0;
-    size_t kept = 0; /* of those behind it */
+    size_t kept = 0; /* marks kept after it */
     int status = 0;
     for (size_t i = 0; status == 0 && i <= count; i++) {
         const uint32_t one = i < count ? character[i] : 0;
@@ -196,7 +195,7 @@ static int follow_composed(struct following *f, uint32_t *character, size_t coun
     return status;
 }
 
-/* room: [count], may be changed */
+/* room: [count], overwritten */
 static int put_origins(const struct sw_normal *n, const uint32_t *character, size_t count,
                        uint32_t *room, const struct change *c, size_t begin, size_t end)
 {
@@ -211,7 +210,7 @@ static int put_origins(const struct sw_normal *n, const uint32_t *character, siz
     return status;
 }
 
-/* The characters of a text taken apart, in order, [*count] in s->character. */
+/* Decomposes and orders a text's characters, [*count] in s->character. */
 static int take_apart(const struct sw_normal *n, struct sw_text_scratch *s, const char *text,
                       size_t bytes, size_t *count)
 {
@@ -222,7 +221,7 @@ static int take_apart(const struct sw_normal *n, struct sw_text_scratch *s, cons
         const utf8proc_int32_t c = (utf8proc_int32_t)sw_utf8_get(text + at, &step);
         utf8proc_ssize_t parts =
             utf8proc_decompose_char(c, part, MOST_DECOMPOSED, options_of(n), &boundary);
-        if (parts < 1 || parts > MOST_DECOMPOSED) { /* it has none */
+        if (parts < 1 || parts > MOST_DECOMPOSED) { /* it does not decompose */
             part[0] = c;
             parts = 1;
         }
@@ -235,7 +234,7 @@ static int take_apart(const struct sw_normal *n, struct sw_text_scratch *s, cons
     return 0;
 }
 
-/* A stretch that no safe character begins within. */
+/* Normalizes a stretch without safe characters inside. */
 static int put_stretch(const struct sw_normal *n, struct sw_text_scratch *s, const struct change *c,
                        size_t begin, size_t end)
 {
@@ -261,7 +260,7 @@ static int put_stretch(const struct sw_normal *n, struct sw_text_scratch *s, con
     return 0;
 }
 
-/* The first unsafe character from `at` on; *before: where the character before it begins. */
+/* First unsafe character from `at`; *before: start of the character before it. */
 static size_t find_unsafe(const struct sw_normal *n, const char *text, size_t bytes, size_t at,
                           size_t *before)
 {
@@ -307,7 +306,7 @@ static int put_form(const struct sw_normal *n, struct sw_text_scratch *s, const 
     return put(c, done, c->bytes) != 0 ? -1 : 1;
 }
 
-/* 1: done, 0: nothing to replace, -1: no memory, -2: too many steps. */
+/* 1: done, 0: no match, -1: no memory, -2: too many steps. */
 static int put_replaced(const struct sw_normal *n, struct sw_text_scratch *s,
                         const struct change *c)
 {

@@ -1,5 +1,5 @@
-/* The part of a text that each token stands for: origins of bytes are kept through the stages of a
- * tokenizer, and the tokens of a piece are laid along it. */
+/* Offsets of tokens in the text: the stages keep each byte's origin, and a piece's tokens are
+ * matched to its bytes. */
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/tokenizer/utf8.h"
 
@@ -75,7 +75,7 @@ int sw_offsets_add(struct sw_text_scratch *scratch, size_t first, size_t last)
     return sw_text_spans_add(scratch->offsets, first, last + bytes);
 }
 
-/* Number of the bytes that the token stands for; 0: it does not stand for these. */
+/* Bytes of the text that the token stands for; 0: it does not match. */
 static size_t bytes_of_token(const struct sw_tokenizer *t, int32_t id, const char *text,
                              size_t bytes)
 {
@@ -89,8 +89,7 @@ static size_t bytes_of_token(const struct sw_tokenizer *t, int32_t id, const cha
         return token->word_bytes;
     if (t->bpe.of_bytes || !t->bpe.bytes_merge)
         return 0;
-    for (size_t i = 0;
-         i < token->word_bytes;) { /* bytes to fall back on that merged: <0xE6><0x97> */
+    for (size_t i = 0; i < token->word_bytes;) { /* merged byte fallback: <0xE6><0x97> */
         unsigned byte;
         int end = 0;
         if (at == bytes)
@@ -107,7 +106,7 @@ static size_t bytes_of_token(const struct sw_tokenizer *t, int32_t id, const cha
     return at;
 }
 
-/* The bytes of the unknown characters at text that one token stands for. */
+/* Bytes of unknown characters at text that one token stands for. */
 static size_t bytes_of_unknown(const struct sw_tokenizer *t, const char *text, size_t bytes)
 {
     size_t at = 0, step;
@@ -128,7 +127,8 @@ int sw_offsets_of_piece(const struct sw_tokenizer *t, struct sw_text_scratch *sc
         size_t length = at < bytes ? bytes_of_token(t, id[i], text + at, bytes - at) : 0;
         if (length == 0 && id[i] == t->bpe.unknown)
             length = bytes_of_unknown(t, text + at, bytes - at);
-        while (length == 0 && at < bytes && !sw_bpe_has(t, text + at, &step)) { /* left out */
+        while (length == 0 && at < bytes && !sw_bpe_has(t, text + at, &step)) { /* dropped
+                                                                                 * characters */
             at += step;
             length = at < bytes ? bytes_of_token(t, id[i], text + at, bytes - at) : 0;
         }
@@ -149,7 +149,7 @@ static bool is_blank(const char *text, size_t *bytes)
     return character == sw_character_of_byte(' ') || sw_utf8_is_space(character);
 }
 
-/* The blank characters that a text begins and ends with. */
+/* Counts a text's leading and trailing blank characters. */
 static void count_blanks(const char *text, size_t bytes, size_t *leading, size_t *trailing)
 {
     bool begins = true;
@@ -183,7 +183,7 @@ void sw_offsets_strip(const struct sw_tokenizer *t, const char *text, const int3
 {
     for (size_t i = 0; i < count; i++) {
         const struct sw_token *token = &t->token[id[i]];
-        const bool stands = token->added > 0; /* as it is in the text, perhaps with more spaces */
+        const bool stands = token->added > 0; /* verbatim in the text, maybe with more spaces */
         size_t leading, trailing;
         if (stands)
             count_blanks(text + span[i].begin, span[i].end - span[i].begin, &leading, &trailing);

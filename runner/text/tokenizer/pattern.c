@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A search that takes more steps than these and a few for each byte is one of an expression that
- * explodes: looking for a newline behind ten million spaces and going back is none. */
+/* Limits for exploding expressions: a fixed number of steps and some per byte. Searching a newline
+ * behind ten million spaces, and backtracking, stays below. */
 enum {
     MOST_STEPS = 1000000,
     STEPS_PER_BYTE = 16,
@@ -15,7 +15,7 @@ enum {
     MOST_STACK_BYTES = 1 << 20
 };
 
-/* White_Space; PCRE2's \s has U+180E too, which Unicode 6.3 took out. */
+/* White_Space; PCRE2's \s also has U+180E, removed in Unicode 6.3. */
 #define SPACE "\\t-\\r\\x{85}\\p{Z}"
 /* Oniguruma's word: Alphabetic, marks, digits, connectors. */
 #define WORD                                                                                       \
@@ -27,7 +27,7 @@ struct rewrite {
     const char *at, *end;
     bool in_class;
     struct sw_chars out;
-    const char *refused; /* what cannot be matched the same; NULL: nothing so far */
+    const char *refused; /* syntax without an equivalent; NULL: none so far */
 };
 
 static int put(struct rewrite *r, const char *text, size_t bytes)
@@ -90,7 +90,7 @@ static int rewrite_in_class(struct rewrite *r)
     return put(r, at, 1);
 }
 
-/* {2}, {2,}, {2,3}, {,3}; anything else in braces is text to both. */
+/* Rewrites {2}, {2,}, {2,3}, {,3}; both engines take other braces as text. */
 static int rewrite_braces(struct rewrite *r)
 {
     const char *at = r->at + 1, *digits = at;
@@ -106,13 +106,13 @@ static int rewrite_braces(struct rewrite *r)
         return put_text(r, "{");
     }
     if (at + 1 < r->end && at[1] == '+')
-        r->refused = "{}+"; /* possessive to one, repeated to the other */
+        r->refused = "{}+"; /* possessive in PCRE2, repeated in Oniguruma */
     const char *from = r->at;
     r->at = at + 1;
     return put_text(r, first ? "{" : "{0") != 0 || put(r, from + 1, (size_t)(at - from)) != 0;
 }
 
-/* (?m) lets a dot match newlines there, which is (?s) here. */
+/* Oniguruma's (?m), dot matches newlines, is (?s) here. */
 static int rewrite_options(struct rewrite *r)
 {
     const char *at = r->at + 2;
@@ -149,7 +149,7 @@ static int rewrite_all(struct rewrite *r)
             if (*r->at == '[') {
                 r->in_class = true;
                 count += r->end - r->at > 1 && r->at[1] == '^';
-                /* a bracket in the first place stands for itself */
+                /* a first bracket is literal */
                 count += (size_t)(r->end - r->at) > count && r->at[count] == ']';
             }
             status = put(r, r->at, count);
@@ -237,7 +237,7 @@ int sw_matcher_make(struct sw_matcher *out)
         return -1;
     }
     pcre2_set_heap_limit(out->context, MOST_HEAP_KIB);
-    if (out->stack != NULL) /* without: on the thread's, as far as 32 KiB go */
+    if (out->stack != NULL) /* without it PCRE2 uses 32 KiB of the thread's stack */
         pcre2_jit_stack_assign(out->context, NULL, out->stack);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What every part of tokenizer.json is read with. */
+/* Helpers to read all parts of tokenizer.json. */
 #include "core/base/text.h"
 #include "runner/text/tokenizer/internal.h"
 
@@ -59,7 +59,7 @@ int sw_read_pattern(const struct sw_tokenizer *t, const json_t *value, const cha
                               json_string_length(expression), out, err);
 }
 
-/* depth: sequences may stand in sequences, as deep as there may be stages. */
+/* depth: sequences may nest as deep as the limit of stages. */
 static int read_within(struct sw_tokenizer *t, const json_t *part, const char *where,
                        const char *key, sw_read_part *read, int32_t depth, struct sw_error *err)
 {

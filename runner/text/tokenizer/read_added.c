@@ -1,5 +1,5 @@
-/* Added tokens: those of tokenizer.json, then those of the files beside it, numbered as
- * `tokenizers` numbers them: a text that has an id keeps it, another one gets the next one. */
+/* Reads added tokens: tokenizer.json's, then those of the files beside it, numbered as in
+ * `tokenizers`: a known text keeps its id, a new one gets the next. */
 #include "core/base/text.h"
 #include "runner/text/tokenizer/internal.h"
 #include "runner/text/tokenizer/special.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 struct added_text {
-    const char *text, *file; /* file: what claims the id */
+    const char *text, *file; /* file: the one that claims the id */
     size_t bytes;
     struct sw_added added;
 };
@@ -27,7 +27,7 @@ static int read_flags(const struct sw_tokenizer *t, const json_t *value, struct 
                : 0;
 }
 
-/* The id that the text has or gets. -1: *err. */
+/* Id of the text, assigned if new. -1: *err. */
 static int32_t number(struct sw_tokenizer *t, const struct added_text *a, struct sw_error *err)
 {
     const int32_t known = sw_word_find(t, &t->names, a->text, a->bytes);
@@ -48,8 +48,8 @@ static int32_t number(struct sw_tokenizer *t, const struct added_text *a, struct
     return sw_word_map_add(t, &t->names, id) == 0 ? id : sw_out_of_memory(t, err);
 }
 
-/* Ids of a file that are not those by which transformers numbers are passed over, as there, and
- * noted once all tokens are read. */
+/* Ignores claimed ids that differ from the assigned ones, like transformers, and counts them for a
+ * note. */
 static void compare_id(struct sw_tokenizer *t, const struct added_text *a, int64_t claimed,
                        int32_t id)
 {
@@ -76,8 +76,8 @@ static int note_ids(struct sw_tokenizer *t, struct sw_error *err)
                                  shown, (long long)m->claimed, (int)m->id, others);
 }
 
-/* The last flags of a text count; a text that was special stays special. Older `tokenizers`, those
- * of transformers 4, go on to look for it as they did, a special one only so. */
+/* A text's last flags win, but special stays. The older `tokenizers` of transformers 4 keep
+ * searching in the earlier way, and special tokens only in that. */
 static int put(struct sw_tokenizer *t, const struct added_text *a, int32_t id, struct sw_error *err)
 {
     struct sw_token *token = &t->token[id];
@@ -128,8 +128,7 @@ static int read_one(struct sw_tokenizer *t, const json_t *value, const json_t *c
     return put(t, &a, id, err);
 }
 
-/* Special ones come first, as `tokenizers` keeps them: of two that normalize to the same text the
- * first is found. */
+/* Special tokens first, as in `tokenizers`: of two with one normalized form the first is found. */
 static int order_added(struct sw_tokenizer *t, struct sw_error *err)
 {
     struct sw_added *room = malloc((size_t)(t->added_count + 1) * sizeof *room);

@@ -1,4 +1,4 @@
-/* The decoder of tokenizer.json: what each token is in a text, and what is done to the whole. */
+/* The decoder of tokenizer.json: each token's form in a text, and changes to the whole text. */
 #include "runner/text/tokenizer/internal.h"
 
 #include <string.h>
@@ -125,7 +125,7 @@ static int replace(const struct sw_pattern *from, const char *to, size_t to_byte
     return 0;
 }
 
-/* What a token of this name is in a text, into *text anew. */
+/* Form in a text of a token with this name, replacing *text. */
 static int put_out(const struct sw_tokenizer *t, const char *name, size_t bytes,
                    struct sw_chars *text, struct sw_chars *room)
 {
@@ -174,8 +174,8 @@ static int set_outs(struct sw_tokenizer *t, struct sw_error *err)
             continue;
         const char *name = t->arena.byte + token->text;
         size_t bytes = token->text_bytes;
-        /* an added token is found in normalized texts, and decodes to what was found there;
-         * special ones stay as they are written */
+        /* an added token matches normalized text and decodes to that; special ones decode as
+         * written */
         if (token->normalized && !token->special)
             status = sw_normalize(t, scratch, &name, &bytes, NULL, err);
         if (status == 0 && put_out(t, name, bytes, &text, &room) != 0)

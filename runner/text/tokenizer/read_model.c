@@ -1,4 +1,4 @@
-/* The vocabulary and the merges of tokenizer.json. */
+/* Vocabulary and merges of tokenizer.json. */
 #include "core/base/text.h"
 #include "runner/checkpoint/json_text.h"
 #include "runner/text/tokenizer/internal.h"
@@ -12,7 +12,7 @@ uint32_t sw_character_of_byte(int32_t byte)
 {
     if ((byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae)
         return (uint32_t)byte;
-    /* the others, in order, from U+0100 on (openai/gpt-2, src/encoder.py) */
+    /* the others in order, from U+0100 (openai/gpt-2, src/encoder.py) */
     return byte <= 0x20   ? 0x100 + (uint32_t)byte
            : byte == 0xad ? 0x143
                           : 0x100 + (uint32_t)(byte - 0x7f + 33);
@@ -31,7 +31,7 @@ int32_t sw_byte_of_character(uint32_t character)
 
 /* ---- model ---- */
 
-/* Some models are files of the other kinds without saying so. */
+/* Checks the type; without one, a file with a list of merges is BPE. */
 static int check_type(const struct sw_tokenizer *t, const json_t *model, struct sw_error *err)
 {
     char shown[SW_TEXT_SHOWN_BYTES + 4];
@@ -91,8 +91,8 @@ int sw_bytes_of_token(const char *text, size_t bytes, struct sw_chars *out)
     return 1;
 }
 
-/* The texts of the model's tokens as they stand in what is encoded; then the map of them. A token
- * with a character that stands for no byte cannot come out of bytes. */
+/* Sets the model tokens' forms in its input, and their map. A byte model never produces a token
+ * with a character outside the byte alphabet. */
 static int set_words(struct sw_tokenizer *t, struct sw_error *err)
 {
     struct sw_chars bytes = {0};
@@ -134,7 +134,7 @@ static int read_unknown(struct sw_tokenizer *t, const json_t *model, struct sw_e
     return 0;
 }
 
-/* The tokens of single bytes and characters. */
+/* Finds the tokens of single bytes and characters. */
 static int set_symbols(struct sw_tokenizer *t, struct sw_error *err)
 {
     struct sw_bpe *bpe = &t->bpe;
@@ -190,7 +190,7 @@ static int sides_of(const struct sw_tokenizer *t, const json_t *merge, int32_t s
                : 0;
 }
 
-/* What the two make together. */
+/* Token that the two sides form. */
 static int32_t merged(const struct sw_tokenizer *t, const int32_t side[2], struct sw_chars *text)
 {
     text->count = 0;
@@ -206,7 +206,7 @@ static void put_merge(struct sw_bpe *bpe, uint64_t pair, uint32_t rank, int32_t 
     uint32_t at = sw_merge_slot(pair, bpe->merge_slots);
     while (bpe->merge[at].pair != SW_NO_PAIR && bpe->merge[at].pair != pair)
         at = (at + 1) & (bpe->merge_slots - 1);
-    bpe->merge[at] = (struct sw_merge){pair, rank, id}; /* of two, the later one */
+    bpe->merge[at] = (struct sw_merge){pair, rank, id}; /* the later of two wins */
 }
 
 static int make_merges(struct sw_bpe *bpe, size_t count)
@@ -251,7 +251,7 @@ static int read_merges(struct sw_tokenizer *t, const json_t *model, struct sw_er
     return status;
 }
 
-/* A token to fall back on, by its form: "<0x41>". */
+/* True if it has the form of a byte fallback token: "<0x41>". */
 static bool is_byte_token(const struct sw_tokenizer *t, uint32_t id)
 {
     const struct sw_token *token = &t->token[id];
@@ -269,7 +269,7 @@ static bool bytes_merge(const struct sw_tokenizer *t)
     return false;
 }
 
-/* Whether each character becomes a token or tokens of its own, whatever stands beside it. */
+/* True if each character becomes one or more tokens of its own, whatever is beside it. */
 static bool stands_alone(const struct sw_bpe *bpe)
 {
     for (int32_t byte = 0; byte < 256; byte++)

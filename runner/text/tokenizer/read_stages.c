@@ -1,4 +1,4 @@
-/* The normalizer, the pre-tokenizer and the post-processor of tokenizer.json. */
+/* Normalizer, pre-tokenizer and post-processor of tokenizer.json. */
 #include "core/base/text.h"
 #include "runner/text/tokenizer/internal.h"
 
@@ -55,7 +55,7 @@ int sw_read_normalizer(struct sw_tokenizer *t, const json_t *root, struct sw_err
 
 /* ---- pre-tokenizers ---- */
 
-/* GPT-2's, which stands in no file (openai/gpt-2, src/encoder.py). */
+/* GPT-2's, which no file contains (openai/gpt-2, src/encoder.py). */
 static const char gpt2_pattern[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 
@@ -114,7 +114,7 @@ static int read_split(struct sw_tokenizer *t, const json_t *part, struct sw_pre 
     return sw_read_pattern(t, json_object_get(part, "pattern"), "Split", &p->pattern, err);
 }
 
-/* Older files say add_prefix_space instead of prepend_scheme. */
+/* Older files have add_prefix_space instead of prepend_scheme. */
 static int read_scheme(const struct sw_tokenizer *t, const json_t *part, enum sw_prefix *out,
                        struct sw_error *err)
 {
@@ -184,7 +184,7 @@ int sw_read_pre_tokenizer(struct sw_tokenizer *t, const json_t *root, struct sw_
 
 /* ---- post-processors ---- */
 
-/* The ids that a special token of a template stands for. */
+/* Adds the ids of a template's special token. */
 static int add_template_token(struct sw_tokenizer *t, const json_t *template, const char *name,
                               struct sw_ids *out, struct sw_error *err)
 {

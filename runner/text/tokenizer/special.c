@@ -1,4 +1,4 @@
-/* Special and added tokens in the order in which `transformers` adds them. */
+/* Orders special and added tokens as `transformers` adds them. */
 #include "runner/text/tokenizer/special.h"
 
 #include "core/base/text.h"
@@ -12,7 +12,7 @@ static const char *const names[] = {"bos_token", "eos_token", "unk_token", "sep_
                                     "pad_token", "cls_token", "mask_token"};
 enum {
     NAMES = sizeof names / sizeof names[0],
-    SHOWN_BYTES = 60 /* of a text in a message */
+    SHOWN_BYTES = 60 /* longest text shown in a message */
 };
 
 static int out_of_memory(struct sw_error *err)
@@ -35,7 +35,7 @@ static bool same_text(const json_t *a, const json_t *b)
     return a != NULL && b != NULL && json_equal(a, b);
 }
 
-/* Among the first `count` of the list. */
+/* True if the first `count` of the list have the token's text. */
 static bool holds_text(const json_t *list, size_t count, const json_t *token)
 {
     for (size_t i = 0; i < count && i < json_array_size(list); i++)
@@ -89,7 +89,7 @@ static int check_token(const struct sw_beside *b, const char *key, const json_t 
                                   sw_text_shown(key, SHOWN_BYTES, shown));
 }
 
-/* Names that only this model has, image_token and the like. */
+/* Adds names that only this model has, such as image_token. */
 static int add_own(const struct sw_beside *b, json_t *out, struct sw_error *err)
 {
     const json_t *extra = json_object_get(b->config, "extra_special_tokens");
@@ -148,13 +148,13 @@ struct numbered {
     json_t *token; /* owned */
     const char *file;
     int64_t id;
-    size_t at; /* in its file: later ones replace earlier ones of the same id */
+    size_t at; /* index in its file: later ones replace earlier ones of the same id */
 };
 struct gathering {
     const struct sw_beside *b;
     struct numbered *row;
     size_t count, capacity;
-    json_t *tokens; /* [count] as they were read, by id */
+    json_t *tokens; /* [count] as read, by id */
     json_t *out;    /* [{"token": ..., "id": ..., "file": ...}] */
     struct sw_error *err;
 };
@@ -196,7 +196,7 @@ static int gather_list(struct gathering *g)
     return 0;
 }
 
-/* Names, then the list, then the model's own names; version 5: both kinds of names first. */
+/* Names, then the list, then the model's own names; version 5: all names first. */
 static json_t *special_in_order(const struct sw_beside *b, const json_t *named, json_t *list,
                                 size_t *named_count)
 {
@@ -212,7 +212,7 @@ static json_t *special_in_order(const struct sw_beside *b, const json_t *named, 
     return out;
 }
 
-/* Objects of tokenizer_config.json are not yet tokens where special ones are looked for. */
+/* Appends texts and untyped objects: typed ones in tokenizer_config.json are not tokens yet. */
 static void append_untyped(json_t *out, json_t *token)
 {
     if (token != NULL && json_object_get(token, "__type") == NULL)
@@ -259,7 +259,7 @@ static int by_id(const void *a, const void *b)
     return x->id != y->id ? (x->id < y->id ? -1 : 1) : x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* By id; of two with the same id the later one. */
+/* Orders by id; of two with one id the later wins. */
 static void order(struct gathering *g)
 {
     size_t kept = 0;
@@ -290,7 +290,7 @@ static void put_out(struct gathering *g, const json_t *token, bool special,
     json_array_append_new(g->out, one);
 }
 
-/* A name stands for the token of that text, flags and all; in version 4 not for one of
+/* Resolves a name to the token of that text, with its flags; in version 4 not to one of
  * added_tokens.json. */
 static void resolve(const struct gathering *g, json_t *named)
 {
@@ -305,7 +305,7 @@ static void resolve(const struct gathering *g, json_t *named)
     }
 }
 
-/* A text is added unless it is there; a token with flags is, unless it is there with these. */
+/* Adds a special token unless present: a text by its text, a token by its text and flags. */
 static void put_special(struct gathering *g, const json_t *in_file, const json_t *list,
                         size_t named)
 {

@@ -1,4 +1,4 @@
-/* Files beside tokenizer.json: which class and version they are of, and what counts in them. */
+/* Files beside tokenizer.json: their class, version and merged contents. */
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "runner/checkpoint/json_text.h"
@@ -86,8 +86,7 @@ static bool is_of_version_5(const json_t *config)
            json_is_array(json_object_get(config, "extra_special_tokens"));
 }
 
-/* Version 5 takes its class for Qwen2 whatever is written, for Qwen3 without any, none for Mistral.
- */
+/* Version 5 takes its own class for Qwen2 always, for Qwen3 if none is named, for Mistral never. */
 static const struct sw_tokenizer_class *class_of(const json_t *config, const json_t *model,
                                                  bool is_version_5)
 {
@@ -112,7 +111,7 @@ static bool is_list(const json_t *value)
     return value != NULL && !json_is_null(value) && !sw_json_is_object(value);
 }
 
-/* Tokens of the configuration's list, then those of the map's that it lacks. */
+/* The first list, then the second's tokens that it lacks. */
 static json_t *join(const json_t *first, const json_t *second)
 {
     json_t *out = json_is_array(first) ? json_copy((json_t *)first) : json_array();
@@ -130,9 +129,9 @@ static json_t *join(const json_t *first, const json_t *second)
     return out;
 }
 
-/* Sets the list of special tokens without a name. Version 5 has another key for it, under which an
- * object may stand instead: names that only this model has. first_list: the list by which tokens of
- * added_tokens.json are special, before version 5 takes the older key of the map. */
+/* Sets the list of unnamed special tokens. Version 5 has another key for it, which may hold an
+ * object instead: names that only this model has. first_list: list by which tokens of
+ * added_tokens.json are special, before version 5 reads the map's older key. */
 static void take_lists(struct sw_beside *b, const json_t *map)
 {
     static const char older[] = "additional_special_tokens", newer[] = "extra_special_tokens";
@@ -156,8 +155,7 @@ static void take_lists(struct sw_beside *b, const json_t *map)
     }
 }
 
-/* Takes names from special_tokens_map.json, which is not given if there is an added_tokens_decoder.
- */
+/* Takes names from special_tokens_map.json, unless added_tokens_decoder exists. */
 static void take_map(struct sw_beside *b, const json_t *map)
 {
     const char *key;
@@ -171,7 +169,7 @@ static void take_map(struct sw_beside *b, const json_t *map)
     }
 }
 
-/* Refuses objects in the map's older list: version 5 fails there. */
+/* Refuses objects in the map's older list: version 5 fails on them. */
 static int check_map(const struct sw_beside *b, const json_t *map, struct sw_error *err)
 {
     static const char key[] = "additional_special_tokens";
@@ -199,7 +197,7 @@ static int check_object(const struct sw_beside *b, const char *file, const json_
                : sw_beside_refuse(b, file, "", err, "not a JSON object; remove it or write {}");
 }
 
-/* true if version 4 makes the tokenizer of its sentencepiece model. */
+/* True if version 4 makes the tokenizer from its sentencepiece model. */
 static bool makes_anew(const struct sw_beside *b, const json_t *config)
 {
     return b->class != NULL && b->class->of_pieces &&
@@ -214,7 +212,7 @@ static bool has_pieces(const char *folder)
     return found;
 }
 
-/* Version 5 takes no class of pieces for such a tokenizer. */
+/* True if the files declare a byte tokenizer, which gets no sentencepiece class in version 5. */
 static bool declares_bytes(const char *folder)
 {
     char *path = sw_path_join(folder, "tokenizer.json"), *text = NULL;
@@ -296,7 +294,7 @@ static bool is_type(const json_t *part, const char *wanted)
     return wanted == NULL ? type == NULL : type != NULL && strcmp(type, wanted) == 0;
 }
 
-/* Version 5's own stages of the class are those of tokenizer.json, as far as their kinds tell. */
+/* True if version 5's own stages for the class have tokenizer.json's types. */
 static bool is_like(const struct sw_tokenizer_class *class, const json_t *root)
 {
     return is_type(json_object_get(root, "normalizer"), class->normalizer) &&
@@ -373,7 +371,7 @@ enum sw_beside_prefix sw_beside_prefix(const struct sw_beside *b, bool alone, bo
                : json_is_true(json_object_get(b->config, "legacy")) ? SW_BESIDE_PREFIX
                                                                     : SW_BESIDE_FIRST;
     }
-    /* version 4 sets it where ByteLevel stands alone, 5 where a class makes the tokenizer anew */
+    /* version 4 sets it if ByteLevel is alone, 5 if a class makes the tokenizer anew */
     if (b->is_version_5 ? b->class == NULL || !bytes : !alone || (wanted != NULL && !is_set))
         return SW_BESIDE_AS_WRITTEN;
     return json_is_true(wanted) ? SW_BESIDE_PREFIX : SW_BESIDE_NO_PREFIX;

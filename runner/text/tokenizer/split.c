@@ -1,20 +1,20 @@
-/* Pre-tokenizers: a text is changed and cut, each part of it again by the next one, and what comes
- * out of the last is a word for the model. */
+/* Pre-tokenizers: each stage changes and splits the text parts of the previous one; the last
+ * stage's parts are the model's words. */
 #include "runner/text/tokenizer/internal.h"
 
 #include <string.h>
 
-/* A walk through one text at one stage. */
+/* Walk through one text at one stage. */
 struct cutting {
     const struct sw_tokenizer *t;
     struct sw_text_scratch *scratch;
     int32_t stage;
     const char *text;
-    const size_t *origin; /* of its bytes; NULL: offsets are not asked for */
-    bool first;           /* whether the text begins where the whole text does */
+    const size_t *origin; /* origins of its bytes; NULL: offsets are not requested */
+    bool first;           /* true if the text begins the whole text */
     struct sw_ids *ids;
     struct sw_error *err;
-    /* what may still grow */
+    /* part that may still grow */
     bool open, previous;
     size_t begin, end;
 };
@@ -55,7 +55,7 @@ static int pass_open(struct cutting *c)
     return open ? pass_on(c, c->begin, c->end) : 0;
 }
 
-/* Takes a part, and passes on what cannot grow any more. */
+/* Takes a part and passes on the previous one if it is final. */
 static int take(struct cutting *c, size_t begin, size_t end, bool matches)
 {
     const struct sw_pre *p = &c->t->pre[c->stage];
@@ -130,7 +130,7 @@ static bool begins_with_mark(const struct sw_pre *p, const char *text, size_t by
     return bytes >= p->mark_bytes && memcmp(text, p->mark, p->mark_bytes) == 0;
 }
 
-/* The same for origins. */
+/* replace, for origins. */
 static int replace_origins(const struct sw_pre *p, const char *text, size_t bytes,
                            const size_t *origin, bool prefixed, struct sw_origins *out)
 {
@@ -140,7 +140,7 @@ static int replace_origins(const struct sw_pre *p, const char *text, size_t byte
     return status;
 }
 
-/* The text with marks for spaces and one before it; as it is where neither is wanted. */
+/* The text with marks for spaces and before it; unchanged if neither is wanted. */
 static int mark(struct cutting *c, const struct sw_pre *p, size_t *bytes)
 {
     struct sw_chars *out = &c->scratch->stage[c->stage];

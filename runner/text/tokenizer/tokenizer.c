@@ -112,7 +112,7 @@ static int read_parts(struct sw_tokenizer *t, const json_t *root, struct sw_erro
     return sw_added_prepare(t, err);
 }
 
-/* folder: the one with the files beside it; NULL: none are looked at. */
+/* folder: of the files beside it; NULL: reads none. */
 static int parse(const char *path, const char *folder, const char *text, size_t bytes,
                  struct sw_tokenizer **out, struct sw_error *err)
 {

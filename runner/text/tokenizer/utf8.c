@@ -11,7 +11,7 @@ int32_t sw_utf8_measure(const unsigned char *p, size_t left)
     if (first < 0xc2 || first > 0xf4)
         return -1;
     const int32_t bytes = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    /* the second byte keeps out what is too long, surrogates, and what lies above U+10FFFF */
+    /* the second byte excludes overlong forms, surrogates, and values above U+10FFFF */
     const unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
     const unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
     for (int32_t i = 1; i < bytes; i++) {
@@ -115,7 +115,7 @@ bool sw_utf8_is_word(uint32_t c)
     case UTF8PROC_CATEGORY_NL:
     case UTF8PROC_CATEGORY_PC:
         return true;
-    default: /* joiners, and the circled letters of Other_Alphabetic */
+    default: /* joiners, and Other_Alphabetic's circled letters */
         return c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9) ||
                (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) ||
                (c >= 0x1f170 && c <= 0x1f189);

@@ -1,4 +1,4 @@
-/* UTF-8 one character at a time, and what Unicode says about a character. */
+/* UTF-8 by character, and Unicode properties. */
 #ifndef SW_UTF8_H
 #define SW_UTF8_H
 
@@ -6,18 +6,18 @@
 
 #define SW_UTF8_REPLACEMENT "\xef\xbf\xbd" /* U+FFFD */
 
-/* What stands at p, [left] bytes, left > 0. Returns the character's bytes, 1 to 4; 0: it goes on
- * behind the end; -n: n bytes that begin no character, the longest such start of one (Unicode 15,
- * 3.9, "maximal subpart"), for which one U+FFFD stands. */
+/* Measures the character at p, [left] bytes, left > 0. Returns its bytes, 1 to 4; 0: it continues
+ * past the end; -n: n invalid bytes, the longest start of a character (Unicode 15, 3.9, "maximal
+ * subpart"), to be replaced by one U+FFFD. */
 int32_t sw_utf8_measure(const unsigned char *p, size_t left);
-/* How many of the bytes, from the first on, are whole characters. */
+/* Number of leading bytes that are whole characters. */
 size_t sw_utf8_valid(const char *text, size_t bytes);
-/* How many of the bytes belong to no whole character. */
+/* Number of bytes in no whole character. */
 int64_t sw_utf8_count_foreign(const char *text, size_t bytes);
-/* Adds the text with U+FFFD for what is no UTF-8. Returns -1: no memory. */
+/* Appends the text with U+FFFD for invalid bytes. Returns -1: no memory. */
 int sw_utf8_repair(const char *text, size_t bytes, struct sw_chars *out);
 
-/* The character at p, of a text that is valid; *bytes: its length. */
+/* Character at the start of a valid text; *bytes: its length. */
 static inline uint32_t sw_utf8_get(const char *text, size_t *bytes)
 {
     const unsigned char *p = (const unsigned char *)text;
@@ -34,9 +34,9 @@ static inline uint32_t sw_utf8_get(const char *text, size_t *bytes)
 /* Writes a character below 0x110000; returns its bytes. */
 size_t sw_utf8_put(uint32_t character, char out[4]);
 
-/* White_Space of Unicode. */
+/* Unicode's White_Space. */
 bool sw_utf8_is_space(uint32_t character);
-/* Whether it is part of a word (UTS 18, "word"). */
+/* True if it is a word character (UTS 18, "word"). */
 bool sw_utf8_is_word(uint32_t character);
 
 #endif

@@ -20,7 +20,7 @@ int sw_refuse(const struct sw_tokenizer *t, struct sw_error *err, const char *fo
     return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = t->path}, "%s", message);
 }
 
-/* Room for ids up to this one, as large again so that a file is read in linear time. */
+/* Makes room for ids up to this one, doubling, so that a file is read in linear time. */
 static int grow(struct sw_tokenizer *t, int32_t id)
 {
     int32_t capacity = 64, wanted = 64;
