@@ -27,7 +27,7 @@ struct arguments {
 struct look {
     const struct arguments *arguments;
     const struct sw_run_config *run;
-    struct sw_dataset *data, *validation; /* validation: NULL: there is none */
+    struct sw_dataset *data, *validation; /* validation NULL: none */
     struct sw_codec *codec;
     int32_t *room; /* [4, sequence_length] */
 };
@@ -73,7 +73,7 @@ static int parse(int argc, char **argv, struct arguments *out, struct sw_error *
 
 /* ---- Opening ---- */
 
-/* The stage of that name; NULL: said. */
+/* Finds the stage of that name; NULL after printing an error. */
 static const struct sw_run_config *find_stage(const struct sw_config *config, const char *stage)
 {
     const int32_t count = sw_config_stage_count(config);
@@ -86,7 +86,7 @@ static const struct sw_run_config *find_stage(const struct sw_config *config, co
     return NULL;
 }
 
-/* The run of a file, or of a plan; NULL: said. */
+/* Reads the run from its file or a plan; NULL after printing an error. */
 static const struct sw_run_config *read_run(const struct sw_config *config, const char *stage)
 {
     const bool colour = isatty(STDERR_FILENO) && getenv("NO_COLOR") == NULL;
@@ -151,7 +151,7 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Lengths of all documents that have a token. */
+/* Measures all documents with at least one token. */
 static int measure(const struct look *l, struct lengths *out, struct sw_error *err)
 {
     int64_t count = 0, n = 0;
@@ -196,7 +196,7 @@ static double fill_of(const struct look *l, const struct sw_packing_sums *sums, 
 
 /* ---- As text ---- */
 
-/* Bytes of a token, without what a terminal would act on. */
+/* Prints a token's bytes without terminal control characters. */
 static void print_token(const struct look *l, int32_t token)
 {
     size_t bytes = 0;
@@ -212,7 +212,7 @@ static void print_token(const struct look *l, int32_t token)
             putchar(text[i]);
 }
 
-/* true if nothing but padding stands from position i on. */
+/* True if only padding follows from position i. */
 static bool is_padding(const struct look *l, const struct sw_row *row, int64_t i)
 {
     const int64_t s = l->run->sequence_length;
@@ -222,7 +222,7 @@ static bool is_padding(const struct look *l, const struct sw_row *row, int64_t i
     return l->run->data_pack;
 }
 
-/* A line for each document; [[ ]] around tokens that count as labels, of which the last may stand
+/* Prints a line per document; [[ ]] marks tokens counted as labels, the last of which may lie
  * behind the row. */
 static void print_row(const struct look *l, const struct sw_row *row)
 {

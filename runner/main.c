@@ -1,4 +1,4 @@
-/* The runner tool: executes a plan on the ranks it was started with. */
+/* The runner tool: executes a plan on the launched ranks. */
 #include "core/base/commit.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
@@ -25,7 +25,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Behind the list of all commands. */
+/* Text after the list of all commands. */
 static const char environment[] =
     "\n  runner COMMAND --help    the options of a command; also: COMMAND -h or help COMMAND\n"
     "  runner --version [--json]\n\n"
@@ -46,7 +46,7 @@ static const char environment[] =
 
 static int show_help(const char *name);
 
-/* What is wrong with the arguments of a command, or its help. */
+/* Reports a mistake in a command's arguments, or its help. */
 static int usage(const char *command, struct sw_error *err)
 {
     if (err->status == SW_OK)
@@ -57,7 +57,7 @@ static int usage(const char *command, struct sw_error *err)
     return SW_BAD_INPUT;
 }
 
-/* Writes text that the user asked for, and says when it did not arrive. */
+/* Writes requested text; reports if that fails. */
 static int show(const char *text)
 {
     if (fputs(text, stdout) != EOF && fflush(stdout) == 0)
@@ -66,8 +66,8 @@ static int show(const char *text)
     return SW_ENVIRONMENT;
 }
 
-/* A core of every rank would fill the folder the job was started from. SHARDWRIGHT_CORE in the
- * environment, not empty: as the system has it, and Open MPI's stack traces too. */
+/* Disables core dumps: every rank's would fill the job's folder. SHARDWRIGHT_CORE in the
+ * environment, not empty: keeps the system's setting and Open MPI's stack traces. */
 static void forbid_core_dumps(void)
 {
     const char *wanted = getenv("SHARDWRIGHT_CORE");
@@ -75,7 +75,7 @@ static void forbid_core_dumps(void)
     if (wanted != NULL && *wanted != '\0')
         return;
     (void)setrlimit(RLIMIT_CORE, &none);
-    (void)setenv("OMPI_MCA_opal_signal", "", 0); /* the watcher says it in one line */
+    (void)setenv("OMPI_MCA_opal_signal", "", 0); /* the watcher reports in one line */
 }
 
 static int train(int argc, char **argv)
@@ -85,7 +85,7 @@ static int train(int argc, char **argv)
     struct sw_watch_board own = {0};
     if (sw_train_arguments(argc, argv, &options, &err) != 0)
         return usage("train", &err);
-    /* before anything starts threads: first the process that trains, then its signals */
+    /* before any thread starts: first the training process, then its signals */
     forbid_core_dumps();
     const struct sw_watch_board *watched = options.board = sw_watch_begin();
     if (options.board == NULL)
@@ -158,7 +158,7 @@ static int serve(int argc, char **argv)
     struct sw_error err = {0};
     if (sw_serve_arguments(argc, argv, &options, &err) != 0)
         return usage("serve", &err);
-    /* as for train; a board that never says that it runs is no attempt's */
+    /* like train; a board that never says `running` records no attempt */
     forbid_core_dumps();
     const struct sw_watch_board *watched = sw_watch_begin();
     if (sw_life_begin(&options.life, &err) != 0) {
@@ -173,7 +173,7 @@ static int serve(int argc, char **argv)
     return status;
 }
 
-/* Of a command that has no plan: its mistake, or its help. */
+/* Reports a mistake, or help, of a command without a plan. */
 static int report(const char *command, struct sw_error *err)
 {
     if (err->status == SW_OK)
@@ -254,11 +254,11 @@ static int calibrate(int argc, char **argv)
 }
 
 static const struct command {
-    const char *name, *about;          /* about: one line, for the list of all commands */
-    int (*run)(int argc, char **argv); /* of what stands behind the name */
-    const struct sw_argument *options; /* NULL: details tell of them */
-    const char *usage;                 /* lines: how it is called, and what it does */
-    const char *details;               /* behind the options; NULL: none */
+    const char *name, *about;          /* about: one line in the list of all commands */
+    int (*run)(int argc, char **argv); /* arguments after the name */
+    const struct sw_argument *options; /* NULL: listed in details */
+    const char *usage;                 /* usage lines and description */
+    const char *details;               /* after the options; NULL: none */
 } commands[] = {
     {"train", "train what a plan says", train, sw_train_rows,
      "usage: runner train NAME.plan.yaml [OPTIONS]\n"
@@ -368,7 +368,7 @@ static void print_command(const struct command *command)
         fputs(command->details, stdout);
 }
 
-/* Prints the help of a command; of no such command: a line for each. */
+/* Prints a command's help; unknown command: a line for each. */
 static int show_help(const char *name)
 {
     for (size_t i = 0; name != NULL && i < COMMANDS; i++)
@@ -420,6 +420,6 @@ static int run(int argc, char **argv)
 int main(int argc, char **argv)
 {
     sw_file_hold_streams();
-    (void)signal(SIGXFSZ, SIG_IGN); /* a file above the limit is a failed write: a full disk */
+    (void)signal(SIGXFSZ, SIG_IGN); /* exceeding the size limit fails writes, like a full disk */
     return run(argc, argv);
 }

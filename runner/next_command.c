@@ -10,7 +10,7 @@
 
 struct request {
     struct sw_decide_request decide;
-    char *dead; /* the lists' own copies; their names are cut out of them */
+    char *dead; /* the lists' own copies, cut into names */
     char *hosts;
     const char *dead_name[SW_ATTEMPT_NODES];
     const char **host_name;
@@ -138,7 +138,7 @@ static void take_numbers(struct request *r)
 
 int sw_next_command(int argc, char **argv, struct sw_error *mistake)
 {
-    /* only Slurm's scripts ask */
+    /* only Slurm's scripts call this */
     struct request r = {.decide = {.lines = &sw_srun_lines, .facts = {.how_key = "slurm.continue"}},
                         .status = -1,
                         .starts = 1,

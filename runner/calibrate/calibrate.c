@@ -37,8 +37,7 @@ struct calibrating {
     struct sw_calibration calibration;
     struct sw_calibration_facts facts;
     struct sw_link_rates inside, across;
-    double fair_share;                 /* share of a core that a rank's thread can have; 0 on
-                                        * GPUs */
+    double fair_share;                 /* a rank thread's possible share of a core; GPUs: 0 */
     struct sw_sanity sanity;           /* the latest measurement's */
     double step_s, predicted_s;        /* the final step's */
     struct sw_device_facts gpu;        /* a GPU's */

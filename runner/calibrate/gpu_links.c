@@ -52,8 +52,7 @@ static int64_t lay_out(struct sw_collective_call *call, enum sw_collective kind,
     sw_collective_call_shape(call, kind, 1, &elems, 0, 0);
     if (memory != NULL) {
         call->in[0] = memory;
-        call->out[0] = kind == SW_ALL_REDUCE ? memory : memory + out_at; /* in place, as in
-                                                                          * programs */
+        call->out[0] = kind == SW_ALL_REDUCE ? memory : memory + out_at; /* in place */
         call->workspace = memory + work_at;
     }
     const struct sw_collective_slots slots = sw_call_slots(call, group);

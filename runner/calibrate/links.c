@@ -244,8 +244,7 @@ static int measure_size(struct sw_comm *comm, const struct sw_link_group *group,
     for (int32_t k = 0; k < KINDS; k++) {
         const enum sw_collective op = sw_link_kinds[k];
         const double steps =
-            sw_links_steps(true, op, false, sw_axes_size(&comm->mesh, axes), 0); /* for MPI's
-                                                                                  * collectives */
+            sw_links_steps(true, op, false, sw_axes_size(&comm->mesh, axes), 0); /* MPI's */
         struct probe probe;
         double seconds = 0, spent = 0;
         int status = probe_create(&probe, comm, axes, sw_link_kinds[k], bytes, ahead, err);

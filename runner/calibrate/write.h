@@ -48,8 +48,7 @@ int sw_calibration_make(const struct sw_kernel_rates *rates, int32_t ranks,
 /* Further contents of the files; no date, host or user name. */
 struct sw_calibration_facts {
     const char *accelerator_name, *cluster_name;
-    bool known; /* true if the accelerator is in configs/accelerators: the profile holds for it
-                 * only */
+    bool known;           /* true if in configs/accelerators: the profile is for it only */
     const char *versions; /* e.g. "runner 0.1.0, oneDNN 2.6.3, Open MPI v4.1.4" */
     enum sw_device_kind device;
     const char *notes;          /* comment lines: doubts about kept figures; NULL: none */

@@ -39,8 +39,7 @@ enum {
     PIECE_BYTES = 63 << 10,
     ROW_BYTES_MIN = 2048, /* shorter rows cost the kernel more than a copy */
     PATIENCE_SECONDS = 2, /* for a rank's answer to an inquiry */
-    PIECES = 8            /* pieces of a message under way at once: they keep a line busy during a
-                           * nap */
+    PIECES = 8            /* pieces of a message at once: they keep a line busy during a nap */
 };
 
 enum message_state { OF_MPI, TO_POST, TO_RELEASE, TO_TAKE, DONE };

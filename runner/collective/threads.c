@@ -22,8 +22,7 @@ struct mailbox {
 /* All mailboxes to one rank. */
 struct inbox {
     pthread_mutex_t mutex;
-    pthread_cond_t filled;   /* signals a filled mailbox, or that a rank left; only the receiver
-                              * waits */
+    pthread_cond_t filled;   /* signals a filled mailbox, or that a rank left, to the receiver */
     int32_t awaited;         /* sender that the receiver waits for; -1: none */
     struct mailbox *mailbox; /* [ranks] by sender */
     bool *left;              /* [ranks] true for ranks that left, as this inbox knows */

@@ -38,7 +38,7 @@ int32_t sw_judge_rounds(int32_t count)
 
 int32_t sw_judge_partner(int32_t i, int32_t round, int32_t count)
 {
-    const int32_t circle = sw_judge_rounds(count); /* of all but the one in its middle */
+    const int32_t circle = sw_judge_rounds(count); /* circle of all but the centre */
     int32_t partner;
     if (i == circle) {
         partner = 0;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "block.node", "spine.leaf.node"; "node" where there is no topology. A node's name may have dots:
- * the pattern, "block.node", tells how many parts there are. */
+/* "block.node", "spine.leaf.node"; "node" without a topology. Node names may contain dots: the
+ * pattern, "block.node", gives the number of parts. */
 const char *sw_landing_block(const char *address, const char *pattern, char *buffer, size_t bytes)
 {
     size_t length = 0;

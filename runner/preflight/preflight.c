@@ -12,11 +12,11 @@
 #include <string.h>
 
 enum { NODE_BYTES = 256, PAIR_ROUNDS = 3 };
-static const double quick_s = 1, full_s = 8; /* of one thing that is tried */
+static const double quick_s = 1, full_s = 8; /* time per test */
 
-/* What every rank tells all others. */
+/* A rank's record for all others. */
 struct card {
-    char host[NODE_BYTES], block[NODE_BYTES]; /* block: or leaf switch; "": it is not told */
+    char host[NODE_BYTES], block[NODE_BYTES]; /* block: or leaf switch; "": unknown */
     struct sw_node_facts facts;
     double compute_s, predicted_s, pair_rate, group_s[SW_PROBE_GROUPS];
 };
@@ -25,15 +25,15 @@ struct preflight {
     struct sw_rank *rank;
     double budget_s;
     struct card mine, *all; /* [ranks] */
-    int32_t *node;          /* [ranks]: of each rank, in the order in which they appear */
+    int32_t *node;          /* [ranks]: each rank's node, numbered by first appearance */
     int32_t *first;         /* [nodes]: its first rank */
     int32_t nodes;
-    double *rate;      /* [nodes], of the thing at hand */
-    bool *slow, *seen; /* [nodes]: of the thing at hand, of all so far */
+    double *rate;      /* [nodes], current test */
+    bool *slow, *seen; /* [nodes]: in the current test, in any so far */
     struct sw_probe_group group[SW_PROBE_GROUPS];
     int32_t groups;
-    struct sw_attempt found; /* the nodes that are out of their band, and why */
-    bool *suspect;           /* [nodes]: out of it the first time; NULL: this is the first */
+    struct sw_attempt found; /* slow nodes, and why */
+    bool *suspect;           /* [nodes]: slow the first time; NULL: this is the first */
 };
 
 /* ---- Ranks and nodes ---- */
@@ -81,7 +81,7 @@ static bool speaks(const struct preflight *p)
     return p->rank->launch->rank == 0;
 }
 
-/* The same on every rank. */
+/* Called alike on every rank. */
 static void blame(struct preflight *p, int32_t node, const char *what)
 {
     struct sw_attempt *a = &p->found;
@@ -96,7 +96,7 @@ static void blame(struct preflight *p, int32_t node, const char *what)
         fprintf(stderr, "preflight: error: node %s %s\n", name_of(p, node), what);
 }
 
-/* Says how the nodes do, and which are out of their band. unit: of the rates, for people. */
+/* Reports the nodes' rates and the slow ones. unit: of the rates, for people. */
 static void judge(struct preflight *p, const char *what, double predicted, double scale,
                   const char *unit)
 {
@@ -170,8 +170,8 @@ static int try_compute(struct preflight *p)
     return 0;
 }
 
-/* One rank of every node talks to one of another, in rounds: a node that is slow with all of its
- * partners is slow itself. */
+/* Pairs one rank of every node with one of another, in rounds: a node slow with all partners is
+ * slow itself. */
 static int try_pairs(struct preflight *p)
 {
     const int32_t all = sw_judge_rounds(p->nodes), mine = p->node[p->rank->launch->rank];
@@ -189,14 +189,14 @@ static int try_pairs(struct preflight *p)
             return -1;
         gather(p);
         for (int32_t n = 0; n < p->nodes; n++)
-            p->rate[n] = fmax(p->rate[n], p->all[p->first[n]].pair_rate); /* NaN: the other */
+            p->rate[n] = fmax(p->rate[n], p->all[p->first[n]].pair_rate); /* NaN: keeps the other */
     }
     judge(p, "messages to another node", cluster->link[cluster->link_count - 1].bandwidth, 1e6,
           "MB/s");
     return 0;
 }
 
-/* Groups of several nodes share their fate; one inside of a node has its node to blame. */
+/* Tests a group: over several nodes it slows all of them; inside a node it blames that one. */
 static int try_group(struct preflight *p, int32_t g)
 {
     const struct sw_probe_group *group = &p->group[g];
@@ -236,7 +236,7 @@ static int try_everything(struct preflight *p)
     return 0;
 }
 
-/* What is not so the second time was a coincidence. */
+/* Repeats the tests: a slow result that does not recur was a coincidence. */
 static int try_twice(struct preflight *p)
 {
     bool *suspect = calloc((size_t)p->nodes, sizeof *suspect);
@@ -257,7 +257,7 @@ static int try_twice(struct preflight *p)
 
 /* ---- Where the nodes are ---- */
 
-/* The block of each node as a number; how many there are, 0: of some it is not told. */
+/* Numbers each node's block; returns the number of blocks, 0: some are unknown. */
 static int32_t number_blocks(const struct preflight *p, int32_t *block)
 {
     int32_t count = 0;
@@ -273,8 +273,7 @@ static int32_t number_blocks(const struct preflight *p, int32_t *block)
     return count;
 }
 
-/* The price takes neighbouring nodes to share a block or a leaf switch: says whether they do, and
- * what it costs where they do not. */
+/* Reports if neighbouring nodes share a block or leaf switch as priced, and the cost if not. */
 static int tell_landing(struct preflight *p)
 {
     const struct sw_plan *plan = p->rank->plan;
@@ -332,7 +331,7 @@ static enum sw_status set_up(struct preflight *p)
 {
     struct sw_rank *rank = p->rank;
     const struct sw_axes every = {SW_AXIS_COUNT, {SW_DP, SW_FSDP, SW_TP, SW_SP}};
-    struct sw_axes groups[SW_PROBE_GROUPS + 1] = {every}; /* what ranks tell each other, too */
+    struct sw_axes groups[SW_PROBE_GROUPS + 1] = {every}; /* `every`: for the ranks' messages */
     if (sw_rank_compile(rank, 0, 0) == 0)
         sw_node_facts_find(rank->plan->run->directory, &p->mine.facts);
     enum sw_status status = sw_rank_meet(rank, NULL, 0);
@@ -349,7 +348,7 @@ static enum sw_status set_up(struct preflight *p)
     return sw_rank_agree(rank);
 }
 
-/* So that what follows knows which nodes to do without. */
+/* Saves the result, so that a next job can avoid the nodes. */
 static void write_down(struct preflight *p)
 {
     struct sw_attempt before;
@@ -388,7 +387,7 @@ int sw_preflight(struct sw_rank *rank, const void *given)
     code = p.found.node_count > 0 ? SW_VERDICT_BAD_NODE : SW_OK;
     if (code != SW_OK && rank->launch->rank == 0)
         write_down(&p);
-    (void)sw_launch_agree(rank->launch, NULL); /* nobody leaves before it is written down */
+    (void)sw_launch_agree(rank->launch, NULL); /* no rank exits before it is saved */
     if (code == SW_OK && rank->launch->rank == 0)
         fprintf(stderr, "preflight: %d node%s passed\n", (int)p.nodes,
                 p.nodes == 1 ? " is" : "s are");

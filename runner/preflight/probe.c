@@ -25,7 +25,7 @@ static int32_t part(int64_t size, int32_t ways)
     return (int32_t)(size / ways > 0 ? size / ways : 1);
 }
 
-/* What a rank of the plan computes of one layer, as a program of one rank. */
+/* A rank's computation for one layer, as a program of one rank. */
 static int one_layer(const struct sw_plan *plan, struct sw_program_options *out,
                      struct sw_error *err)
 {
@@ -47,7 +47,7 @@ static int one_layer(const struct sw_plan *plan, struct sw_program_options *out,
     return 0;
 }
 
-/* What is probed is the runner, of which the default of serving says nothing. */
+/* Cluster with the runner's own profile, not a serving engine's. */
 static struct sw_cluster_config probed(const struct sw_plan *plan)
 {
     struct sw_cluster_config cluster = plan->run->cluster;
@@ -65,8 +65,7 @@ static double predict(const struct sw_plan *plan, const struct sw_program *p)
     return seconds;
 }
 
-/* Of a device that works on this thread its own time counts, not that in which others had the core.
- */
+/* Busy time if the device works on this thread: other threads may have had the core. */
 static double now(const struct sw_device *device)
 {
     return device->vtable->in_host_memory ? sw_clock_busy() : sw_clock_now();
@@ -82,7 +81,7 @@ static int run_steps(struct sw_executor *executor, int64_t vocab_size, struct sw
         const double from = now(device);
         if (sw_rate_step(executor, vocab_size, i + 1, err) != 0)
             return -1;
-        if (i > 0) /* the first one makes the kernels and touches the memory */
+        if (i > 0) /* the first creates the kernels and touches the memory */
             *seconds = fmin(*seconds, now(device) - from);
     }
     return 0;
@@ -116,7 +115,7 @@ out:
 
 /* ---- Messages and collectives ---- */
 
-/* Until all that was started is done, on the device too. */
+/* Waits for everything started, on the device too. */
 static int finish(struct sw_comm *comm, struct sw_device *device, uint64_t ticket,
                   struct sw_error *err)
 {
@@ -125,14 +124,14 @@ static int finish(struct sw_comm *comm, struct sw_device *device, uint64_t ticke
     return comm->queued ? device->vtable->synchronize(device, err) : 0;
 }
 
-/* The same on every rank: what the slowest of them can afford. */
+/* Number of repeats, equal on every rank: the slowest rank's. */
 static int repeats_for(struct sw_comm *comm, double budget_s, double once_s, int32_t *repeats,
                        struct sw_error *err)
 {
     double sum = once_s;
     if (sw_calibrate_sum(comm, &sum, 1, err) != 0)
         return -1;
-    const double wanted = budget_s / fmax(sum, 1e-6); /* ranks' times are of the same order */
+    const double wanted = budget_s / fmax(sum, 1e-6); /* ranks' times are of similar size */
     *repeats = wanted > MOST_REPEATS ? MOST_REPEATS : (int32_t)fmax(wanted, LEAST_REPEATS);
     return 0;
 }
@@ -152,8 +151,7 @@ static int exchange(struct sw_comm *comm, struct sw_device *device, int32_t part
     return 0;
 }
 
-/* Memory that is there before messages are timed: of the host's, pages that nobody touched are not.
- */
+/* Allocates memory; host pages are touched before messages are timed. */
 static void *allocate(struct sw_device *device, size_t bytes)
 {
     void *memory = device->vtable->allocate(device, bytes);

@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Launchers number the ranks of a node, and theirs counts where MPI takes each rank for a node of
- * its own, as in containers. Else MPI's does: the environment may have another launcher's, which
- * started the one that starts all ranks. */
+/* Local rank. The launcher's number wins if MPI takes each rank for its own node, as in containers;
+ * else MPI's does: the environment may be from an outer launcher. */
 static int32_t local_rank(const struct sw_launch *launch)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID",
@@ -35,7 +34,7 @@ static void print_note(void *context, const char *text)
     fprintf(stderr, "rank 0: %s\n", text);
 }
 
-/* SW_CUDA_ATTENTION: cudnn (the default, where it is there) or own. */
+/* Reads SW_CUDA_ATTENTION: cudnn (default if present) or own. */
 static int choose_attention(bool *own, struct sw_error *err)
 {
     const char *wanted = getenv("SW_CUDA_ATTENTION");
@@ -94,7 +93,7 @@ int sw_accelerator_host_comm(const struct sw_launch *launch, const struct sw_mes
 #endif
 }
 
-/* nccl unless asked for staged; without NCCL in the build there is only staged. */
+/* NCCL unless staged is requested or the build lacks NCCL. */
 static int choose(bool have_nccl, bool *staged, struct sw_error *err)
 {
     const char *wanted = getenv("SW_COLLECTIVES");
@@ -130,10 +129,10 @@ static int job_barrier(void *launch)
     return 0;
 }
 
-/* What is known of this program before NCCL starts: its user's own settings stay. */
+/* Sets NCCL's variables for this program before it starts, unless the user set them. */
 static void set_up_nccl(void)
 {
-    (void)setenv("NCCL_RUNTIME_CONNECT", "0", 0);      /* memory at the start, not in a step */
+    (void)setenv("NCCL_RUNTIME_CONNECT", "0", 0);      /* allocate at the start, not in a step */
     (void)setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", 0); /* no call runs beside a recording */
 }
 
@@ -170,7 +169,7 @@ static int cuda_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
 static const struct {
     struct sw_device *(*create)(const struct sw_launch *launch, int32_t threads,
                                 struct sw_error *err);
-    /* NULL: the host's */
+    /* NULL: the host's communicator */
     int (*comm)(const struct sw_launch *launch, const struct sw_mesh *mesh,
                 const struct sw_axes *groups, int32_t group_count, struct sw_device *device,
                 double stall_seconds, struct sw_comm **out, struct sw_error *err);

@@ -1,4 +1,4 @@
-/* Which device and which collectives a rank uses, from the plan's kind of accelerator. */
+/* A rank's device and collectives, chosen by the plan's kind of accelerator. */
 #ifndef SW_RANK_ACCELERATOR_H
 #define SW_RANK_ACCELERATOR_H
 
@@ -7,26 +7,26 @@
 #include "runner/device/device.h"
 #include "runner/rank/launch.h"
 
-/* Which of the `count` >= 1 GPUs that it sees a rank takes: the ranks of a node in turns. */
+/* Index of a rank's GPU among its `count` >= 1 visible ones: the ranks of a node in rotation. */
 int32_t sw_accelerator_gpu(const struct sw_launch *launch, int32_t count);
 
-/* kind: the plan's. threads: of a CPU device. On GPUs rank r of a node takes GPU r modulo
- * the node's visible ones. Errors (SW_ENVIRONMENT): as sw_cuda_module_load's for a cuda device; no
- * GPU, no driver. SW_BAD_INPUT for another SW_CUDA_ATTENTION. */
+/* kind: the plan's. threads: of a CPU device. Rank r of a node takes GPU r modulo its visible GPUs.
+ * Errors (SW_ENVIRONMENT): sw_cuda_module_load's for a cuda device; no GPU, no driver.
+ * SW_BAD_INPUT: unknown SW_CUDA_ATTENTION. */
 struct sw_device *sw_accelerator_device(const struct sw_launch *launch, enum sw_device_kind kind,
                                         int32_t threads, struct sw_error *err);
 
-/* The communicator for `device`; collective over all ranks. On GPUs NCCL, or, with
+/* Creates the communicator for `device`; collective over all ranks. On GPUs NCCL or, with
  * SW_COLLECTIVES=staged in the environment (several ranks share a GPU), MPI through host memory;
- * rank 0 says on stderr which. One rank copies, whatever the device. groups[group_count]: the axes
- * of the programs to come (sw_program_set_axes), may be none. stall_seconds: as for
- * sw_comm_mpi_create. Errors (SW_ENVIRONMENT), SW_BAD_INPUT for another SW_COLLECTIVES. */
+ * rank 0 reports it on stderr. A single rank copies on any device. groups[group_count]: axes of
+ * later programs (sw_program_set_axes), may be empty. stall_seconds: see sw_comm_mpi_create. Errors
+ * (SW_ENVIRONMENT), SW_BAD_INPUT for an unknown SW_COLLECTIVES. */
 int sw_accelerator_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
                         const struct sw_axes *groups, int32_t group_count, struct sw_device *device,
                         enum sw_device_kind kind, double stall_seconds, struct sw_comm **out,
                         struct sw_error *err);
 
-/* The communicator over the host's memory, whatever the device. Errors (SW_ENVIRONMENT). */
+/* Creates a communicator for host memory, whatever the device. Errors (SW_ENVIRONMENT). */
 int sw_accelerator_host_comm(const struct sw_launch *launch, const struct sw_mesh *mesh,
                              double stall_seconds, struct sw_comm **out, struct sw_error *err);
 

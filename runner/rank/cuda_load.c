@@ -8,7 +8,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* NVIDIA's packages of the libraries that runner-cuda.so names. */
+/* NVIDIA's packages of the libraries that runner-cuda.so needs. */
 static const struct {
     const char *library, *package;
 } packages[] = {{"libcudart.", "cuda-cudart-" SW_CUDA_PACKAGES},
@@ -16,7 +16,7 @@ static const struct {
                 {"libcudnn", "libcudnn9-cuda-"},
                 {"libnccl.", "libnccl2"}};
 
-/* cuDNN's package has CUDA's major version only. */
+/* cuDNN's package name has only CUDA's major version. */
 static const char *package_of(const char *library, char buffer[64])
 {
     for (size_t i = 0; i < sizeof packages / sizeof packages[0]; i++)
@@ -30,8 +30,8 @@ static const char *package_of(const char *library, char buffer[64])
     return NULL;
 }
 
-/* The loader's words, "libcudnn.so.9: cannot open shared object file: No such file or directory",
- * as ours. */
+/* Translates the loader's message, "libcudnn.so.9: cannot open shared object file: No such file or
+ * directory". */
 static void explain(const char *said, struct sw_error *err)
 {
     char library[128], package[64];
@@ -54,7 +54,7 @@ static void explain(const char *said, struct sw_error *err)
                       library);
 }
 
-/* Where this program is; a bare root folder has no /proc, there it is as it was started. */
+/* Path of this program; without /proc (a bare root folder) the name it was started by. */
 static bool find_self(char self[PATH_MAX])
 {
     const ssize_t length = readlink("/proc/self/exe", self, PATH_MAX - 1);
@@ -66,7 +66,8 @@ static bool find_self(char self[PATH_MAX])
     return strchr(self, '/') != NULL;
 }
 
-/* As built, beside the runner; as installed, bin/runner and lib/shardwright/runner-cuda.so. */
+/* Finds the file beside the runner (build tree), or from bin/runner in lib/shardwright
+ * (installed). */
 static bool find(char path[PATH_MAX])
 {
     static const char *const candidates[] = {"runner-cuda.so", "../lib/shardwright/runner-cuda.so"};
@@ -94,7 +95,7 @@ const struct sw_cuda_module *sw_cuda_module_load(struct sw_error *err)
             path);
         return NULL;
     }
-    /* local: its names are nobody else's. A second time gives the first one again */
+    /* local: its symbols stay private. A second call returns the first handle */
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         explain(dlerror(), err);

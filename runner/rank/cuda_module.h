@@ -1,6 +1,6 @@
-/* The CUDA device as a file of its own, runner-cuda.so, which the runner loads when a plan asks for
- * cuda (runner/rank/cuda_load.h): the runner itself names no library of NVIDIA's and starts without
- * them. The file has code of its own for everything that both use; they share no state. */
+/* The CUDA device as a separate file, runner-cuda.so, loaded when a plan needs cuda
+ * (runner/rank/cuda_load.h): the runner itself links no NVIDIA library and starts without them. The
+ * file contains its own copy of shared code; no state is shared. */
 #ifndef SW_RANK_CUDA_MODULE_H
 #define SW_RANK_CUDA_MODULE_H
 
@@ -9,16 +9,16 @@
 
 struct sw_nccl_job; /* runner/collective/nccl.h */
 
-/* What both sides must have been compiled with: the sizes of what goes from one to the other. */
+/* Layout check: sizes of the structs passed between runner and module. */
 struct sw_cuda_stamp {
     size_t stamp, module, device, call, tensor, op, step, comm, collective_call;
     int32_t op_count;
     char version[20];
 };
 
-/* The functions of device.h and collective/nccl.h, by the ends of their names. */
+/* Functions of device.h and collective/nccl.h, by the ends of their names. */
 struct sw_cuda_module {
-    const struct sw_cuda_stamp *stamp; /* stands first in every version */
+    const struct sw_cuda_stamp *stamp; /* first member in every version */
     int32_t (*device_count)(struct sw_error *err);
     struct sw_device *(*device_create)(int32_t index, struct sw_error *err);
     const char *(*describe)(struct sw_device *device, char *buffer, size_t buffer_bytes);
@@ -34,7 +34,7 @@ struct sw_cuda_module {
                        double stall_seconds, struct sw_comm **out, struct sw_error *err);
 };
 
-#ifdef SW_VERSION /* of what is built as one of the two sides */
+#ifdef SW_VERSION /* only in the two sides of the module */
 static const struct sw_cuda_stamp sw_cuda_stamp = {.stamp = sizeof(struct sw_cuda_stamp),
                                                    .module = sizeof(struct sw_cuda_module),
                                                    .device = sizeof(struct sw_device_vtable),
@@ -49,7 +49,7 @@ static const struct sw_cuda_stamp sw_cuda_stamp = {.stamp = sizeof(struct sw_cud
                                                    .version = SW_VERSION};
 #endif
 
-/* The one name that runner-cuda.so gives out. */
+/* The only symbol that runner-cuda.so exports. */
 #define SW_CUDA_MODULE_NAME "sw_cuda_module"
 extern const struct sw_cuda_module sw_cuda_module;
 

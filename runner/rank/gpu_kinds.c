@@ -14,7 +14,7 @@ void sw_gpu_name(const struct sw_device_facts *facts, char kind[128])
              (int)facts->minor, gib);
 }
 
-/* What does not fit any more is left out. */
+/* Appends as much as fits. */
 static void append(char text[TEXT_BYTES], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -27,7 +27,7 @@ static void append(char text[TEXT_BYTES], const char *format, ...)
     va_end(list);
 }
 
-/* "ranks 0-3, 8": runs of ranks that have the kind of rank `first`. */
+/* Appends "ranks 0-3, 8": ranks with the kind of rank `first`. */
 static void append_ranks(char text[TEXT_BYTES], const struct sw_rank_kind *ranks, int32_t count,
                          int32_t first)
 {
@@ -119,7 +119,7 @@ int sw_gpus_check_alike(const struct sw_launch *launch, struct sw_device *device
     struct sw_device_facts facts;
     struct sw_rank_kind mine = {.kind = ""};
     if (device->vtable->facts == NULL)
-        return 0; /* as on every other rank: the plan or the option said which device */
+        return 0; /* the same on every rank: the plan or an option chose the device */
     const int told = device->vtable->facts(device, &facts, err);
     if (told == 0)
         sw_gpu_name(&facts, mine.kind);

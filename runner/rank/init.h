@@ -1,5 +1,5 @@
 /* Initial parameters from a counter-based generator keyed by (seed, tensor name, layer, global
- * element index): every mesh starts from the same bits and no process ever holds a whole tensor.
+ * element index): all meshes start from the same bits, and no process holds a whole tensor.
  *
  * element i of tensor t: key = splitmix64(seed ^ fnv1a64(t)) ; for layer stacks (of two
  * layers and more) fnv1a64 of "NAME.LAYER"; a = splitmix64(key + 2i), b = splitmix64(key + 2i + 1);

@@ -1,4 +1,4 @@
-/* The state's first values: sw_executor_init_state. */
+/* Initial values of the state: sw_executor_init_state. */
 #include "core/base/int4.h"
 #include "core/base/number.h"
 #include "core/base/quantize.h"
@@ -25,18 +25,18 @@ static void store(enum sw_dtype dtype, void *data, int64_t i, double value)
     }
 }
 
-/* Elements [first, end) of this rank's shard of one instance. */
+/* Elements [first, end) of this rank's shard of an instance. */
 struct filling {
     const struct sw_state_row *row;
-    const float *scales; /* [outputs], of a row in 8 bits: quantize.h; else NULL */
+    const float *scales; /* [outputs], for a row of 8 bits (quantize.h); else NULL */
     int64_t start[SW_MAX_DIMS], first, end;
     uint64_t key;
     double stddev;
     void *data;
 };
 
-/* Index in the whole tensor of element i of the shard, and how many from there on are adjacent in
- * both; index -1: these are padding. */
+/* Index in the whole tensor of the shard's element i, and number of elements adjacent in both from
+ * there; -1: padding. */
 static int64_t whole_index(const struct filling *f, int64_t i, int64_t *adjacent)
 {
     const struct sw_state_row *row = f->row;
@@ -56,9 +56,7 @@ static int64_t whole_index(const struct filling *f, int64_t i, int64_t *adjacent
     return index;
 }
 
-/* Of a matrix in 8 bits: each of its outputs, and how far apart in the whole tensor its numbers
- * are.
- */
+/* Outputs of an 8-bit matrix, and their strides in the whole tensor. */
 struct outputs {
     int64_t count, inputs, next_output, next_input;
 };
@@ -92,8 +90,8 @@ static char quantized(const struct filling *f, int64_t index)
     return made;
 }
 
-/* The group of a matrix in blocks that element `index` of the whole matrix is; its numbers are
- * those of the matrix [rows, columns] in fp32. */
+/* Quantized group of a matrix in blocks, element `index` of the whole; its numbers are the fp32
+ * matrix's [rows, columns]. */
 static struct sw_int4_block grouped(const struct filling *f, int64_t index)
 {
     const struct sw_state_row *row = f->row;
@@ -139,8 +137,8 @@ static void *fill_part(void *argument)
     return NULL;
 }
 
-/* From each element's index in the whole tensor, so shares can be filled side by side: a billion
- * elements take one core most of a minute. */
+/* Fills by each element's index in the whole tensor, so threads can share: a billion elements take
+ * one core almost a minute. */
 static void fill_shard(const struct sw_comm *comm, const struct sw_state_row *row, uint64_t key,
                        double stddev, const float *scales, void *data)
 {
@@ -171,7 +169,7 @@ static void fill_shard(const struct sw_comm *comm, const struct sw_state_row *ro
             (void)pthread_join(thread[i], NULL);
 }
 
-/* An instance of a row in 8 bits and its scales, which every rank makes of the whole matrix. */
+/* Initialises an instance of an 8-bit row and its scales; every rank computes the whole matrix. */
 static int init_quantized(struct sw_executor *x, const struct sw_state_row *row, int32_t instance,
                           uint64_t key, double stddev, void *shard)
 {
@@ -200,7 +198,7 @@ static bool lies_in_tiles(const struct sw_device *device, const struct sw_state_
     return row->tiled && sw_device_tiles(device, row->dtype);
 }
 
-/* True if its weights lie in tiles and were written otherwise. */
+/* True if the row's weights are tiled but were written untiled. */
 static bool is_to_tile(const struct sw_device *device, const struct sw_state_row *row,
                        unsigned tiled)
 {
@@ -234,7 +232,7 @@ static int tile_state(struct sw_executor *x, unsigned tiled, struct sw_error *er
     return 0;
 }
 
-/* One instance of a row in fp32, as the copy of it has it. */
+/* Copies one instance of an fp32 row in the copy's dtype. */
 static int copy_instance(struct sw_executor *x, const struct sw_state_row *row,
                          const struct sw_state_row *copy, int32_t instance, float *wide,
                          uint16_t *narrow)
@@ -297,7 +295,7 @@ int sw_executor_init_rows(struct sw_executor *x, uint64_t seed, double stddev, i
     int failed = 0;
     for (int32_t i = 0; i < state->count; i++) {
         const struct sw_state_row *row = &state->row[i];
-        /* zeros: as the arena's memory is given */
+        /* zeros: the arena's memory starts so */
         if (row->initial == SW_INITIAL_ZEROS || row->scales || row->origin != origin)
             continue;
         const bool in_place = device->vtable->in_host_memory && !sw_has_scales(row->dtype);

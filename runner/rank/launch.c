@@ -112,8 +112,8 @@ int32_t sw_launch_threads(const struct sw_launch *launch)
 
 #ifdef SW_HAVE_MPI
 
-/* For a job's ranks to find each other: containers that are fetched first come minutes apart. A
- * stall limit that somebody set is of steps, and can only make a start more patient. */
+/* Time for a job's ranks to meet: freshly pulled containers start minutes apart. A user's stall
+ * limit is meant for steps and can only lengthen it. */
 enum { START_SECONDS = 300, START_GRACE_SECONDS = 5 };
 
 static double start_seconds(void)
@@ -132,7 +132,7 @@ static bool under_launcher(void)
     return false;
 }
 
-/* Tasks that srun starts without PMIx would each take themselves for a whole job. */
+/* Refuses tasks started by srun without PMIx: each would think it is the whole job. */
 static int check_srun(struct sw_launch *launch, struct sw_error *err)
 {
     const char *tasks = getenv("SLURM_STEP_NUM_TASKS"), *task = getenv("SLURM_PROCID");
@@ -143,7 +143,7 @@ static int check_srun(struct sw_launch *launch, struct sw_error *err)
                    tasks);
 }
 
-/* MPI_Init waits for every rank of the job, however long one takes that never comes. */
+/* Watch over MPI_Init, which waits forever for a rank that never comes. */
 struct start_watch {
     const struct sw_launch *launch;
     double seconds;
@@ -172,12 +172,12 @@ static void *watch_start(void *argument)
             "longer)\n",
             watch->launch->rank, watch->launch->host, watch->seconds);
     fflush(stderr);
-    /* the first that leaves has the others killed, and who says nothing counts as missing */
+    /* the first process to exit gets the others killed, and a silent one counts as missing */
     (void)sleep(START_GRACE_SECONDS);
     _exit(SW_ENVIRONMENT);
 }
 
-/* On the pulse's thread: this one waits for the others, and would for ever. */
+/* Runs on the pulse's thread: this rank would wait for the others forever. */
 static void end_missed(void *context, int32_t rank, const char *host, double seconds)
 {
     struct sw_error err = {0};
@@ -189,7 +189,7 @@ static void end_missed(void *context, int32_t rank, const char *host, double sec
     sw_launch_abort(context, &err, SW_ENVIRONMENT);
 }
 
-/* This rank's place among the others, who do not go unmissed from now on. */
+/* Finds the rank on its node and starts the pulse. */
 static void find_local_rank(struct sw_launch *launch)
 {
     int rank, size, local, local_rank;
@@ -208,7 +208,7 @@ static void find_local_rank(struct sw_launch *launch)
     launch->pulse = sw_pulse_begin(launch->host, sw_launch_stall_seconds(0), end_missed, launch);
 }
 
-/* provided: as MPI_Init_thread. Without a thread to watch it, the start is as patient as MPI. */
+/* provided: as in MPI_Init_thread. Without a watching thread the start may wait forever. */
 static int init_mpi(struct sw_launch *launch, int *provided)
 {
     struct start_watch watch = {
@@ -266,7 +266,7 @@ enum sw_status sw_launch_agree(const struct sw_launch *launch, const struct sw_e
             print(launch, err, false);
         return err == NULL ? SW_OK : err->status;
     }
-    /* who fails because another did knows less of it than that one */
+    /* a rank that failed because of another knows less than that one */
     const bool blames = err != NULL && err->culprit != 0 && err->culprit != launch->rank + 1;
     const int order = launch->rank + (blames ? launch->size : 0);
     int first = err == NULL ? 2 * launch->size : order;
@@ -278,7 +278,7 @@ enum sw_status sw_launch_agree(const struct sw_launch *launch, const struct sw_e
         print(launch, err, launch->rank != 0);
     MPI_Bcast(&status, 1, MPI_INT, first % launch->size, MPI_COMM_WORLD);
     MPI_Barrier(
-        MPI_COMM_WORLD); /* printed before any rank leaves and the launcher ends the others */
+        MPI_COMM_WORLD); /* printed before any rank exits and the launcher ends the others */
     return (enum sw_status)status;
 }
 
@@ -314,8 +314,8 @@ void sw_launch_broadcast(const struct sw_launch *launch, void *data, size_t byte
                   MPI_COMM_WORLD);
 }
 
-/* Naps grow with the time that was waited for nothing, so that a rank that is needed at once looks
- * often, and one that idles costs nothing. */
+/* Naps longer the longer nothing came: a rank needed soon polls often, an idle one costs
+ * nothing. */
 static void nap(double waited_s)
 {
     const double most_s = 5e-3, most_look_s = 2e-4;
@@ -363,7 +363,7 @@ void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err,
     if (err != NULL)
         print(launch, err, launch->size > 1);
     if (launch->mpi) {
-        /* MPI's own account of it says less, in more lines; mpirun prints it in another process */
+        /* MPI's own report says less in more lines; mpirun prints it from another process */
         const int nowhere =
             getenv("OMPI_COMM_WORLD_SIZE") != NULL ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
         if (nowhere >= 0)

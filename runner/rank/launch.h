@@ -1,5 +1,5 @@
-/* How this process was started: alone, or as one rank of an MPI job. The only place besides
- * collective/mpi.c that knows MPI; without MPI in the build there is one rank. */
+/* Start of this process: alone, or as a rank of an MPI job. Only this and collective/mpi.c use MPI;
+ * a build without MPI has one rank. */
 #ifndef SW_LAUNCH_H
 #define SW_LAUNCH_H
 
@@ -13,88 +13,85 @@ enum { SW_LAUNCH_VALUES = 16 };
 struct sw_pulse;
 struct sw_launch {
     int32_t rank, size;
-    int32_t local_rank, local_size; /* among the ranks on this node, as MPI sees it */
-    bool mpi;                       /* MPI is initialised */
+    int32_t local_rank, local_size; /* among the ranks of this node, by MPI */
+    bool mpi;                       /* true if MPI is initialised */
     char host[256];
     struct sw_pulse *pulse; /* until sw_launch_started; NULL: none */
 };
 
-/* This process's number as its launcher says it in the environment; 0: alone. For what must be said
- * once per job before MPI is initialised. */
+/* Process number that the launcher sets in the environment; 0: alone. For messages once per job
+ * before MPI is initialised. */
 int32_t sw_launch_number(void);
 
-/* Fills rank and host as far as they are known before MPI is initialised. */
+/* Fills rank and host as far as known before MPI is initialised. */
 void sw_launch_name(struct sw_launch *launch);
 
-/* Prints the error to stderr, its place first when it has one. For errors before there are ranks.
- */
+/* Prints the error to stderr, after its place if any. For errors before there are ranks. */
 void sw_launch_print_error(const struct sw_error *err);
 
-/* Whether the variables of the environment that say how long to wait do. Errors (SW_BAD_INPUT): one
- * is set, not empty, and no positive number. */
+/* Checks the environment variables for waiting times. Errors (SW_BAD_INPUT): one is set, not empty,
+ * and not a positive number. */
 int sw_launch_check_variables(struct sw_error *err);
 
-/* MPI is initialised only under a launcher (mpirun, srun --mpi=pmix). Ends the process with a line
- * when the other ranks don't come: after SHARDWRIGHT_START_SECONDS, else SHARDWRIGHT_STALL_SECONDS
- * (300 at least), else 300. Errors (SW_ENVIRONMENT; SW_BAD_INPUT: srun without MPI, launch->rank is
- * the task's number). */
+/* Initialises MPI, only under a launcher (mpirun, srun --mpi=pmix). If the other ranks do not come,
+ * ends the process with a line: after SHARDWRIGHT_START_SECONDS, else SHARDWRIGHT_STALL_SECONDS (at
+ * least 300), else 300. Errors (SW_ENVIRONMENT; SW_BAD_INPUT: srun without MPI, launch->rank is the
+ * task's number). */
 int sw_launch_begin(struct sw_launch *launch, struct sw_error *err);
 
-/* All ranks call it, each when it has got so far that its collectives look after the others (or
- * that they may take as long as they like): until then, a rank that gives no sign of life for
- * sw_launch_stall_seconds(0) ends the job with a line that names it. */
+/* Called by every rank once its collectives watch the others (or may take any time). Before, a rank
+ * without a sign of life for sw_launch_stall_seconds(0) ends the job with a line that names it. */
 void sw_launch_started(struct sw_launch *launch);
 
-/* All ranks call it, each with its own state (NULL: fine): when any failed, the lowest rank that
- * did, and blames no other rank if there is such a one, prints its error, and every rank gets that
- * status. SW_OK when none failed. */
+/* Called by all ranks, each with its own state (may be NULL). If some failed, the lowest of them,
+ * preferably one that blames no other rank, prints its error, and all ranks get that status; else
+ * SW_OK. */
 enum sw_status sw_launch_agree(const struct sw_launch *launch, const struct sw_error *err);
 
-/* All ranks call it with values [count <= SW_LAUNCH_VALUES]: the first index at which they are not
- * the same on every rank, or -1. */
+/* Called by all ranks with values [count <= SW_LAUNCH_VALUES]: first index at which ranks differ,
+ * or -1. */
 int32_t sw_launch_difference(const struct sw_launch *launch, const uint64_t *values, int32_t count);
 
-/* All ranks call it with a record of the same size each; all [size * bytes] gets those of every
- * rank in order. */
+/* Called by all ranks with records of equal size; all [size * bytes]: every rank's, in order. */
 void sw_launch_gather(const struct sw_launch *launch, const void *mine, int32_t bytes, void *all);
 
-/* All ranks call it: data [bytes] becomes rank 0's. */
+/* Called by all ranks: data [bytes] becomes rank 0's. */
 void sw_launch_broadcast(const struct sw_launch *launch, void *data, size_t bytes);
 
-/* The same where rank 0 may take long to come, hours: the others sleep until it does, instead of
- * looking for it all the time, and no stall is called. */
+/* Broadcasts when rank 0 may take hours: the others sleep instead of polling, and no stall is
+ * reported. */
 void sw_launch_pass_on(const struct sw_launch *launch, void *data, size_t bytes);
 
-/* All ranks call it: the largest of their values. */
+/* Called by all ranks: largest of their values. */
 int64_t sw_launch_max(const struct sw_launch *launch, int64_t value);
-/* The same of each of values [count]; none is NaN. */
+/* Largest of each of values [count]; none is NaN. */
 void sw_launch_max_floats(const struct sw_launch *launch, float *values, int64_t count);
 
-/* This rank alone cannot go on: prints the error with the rank and host (NULL: it was said), and
- * ends the whole job with this exit code. */
+/* Ends the whole job with this exit code, since this rank alone cannot continue; prints the error
+ * with rank and host (NULL: already printed). */
 void sw_launch_abort(const struct sw_launch *launch, const struct sw_error *err, int code)
     __attribute__((noreturn));
 
 void sw_launch_end(struct sw_launch *launch);
 
-/* Threads that a rank works with, at least 1: OMP_NUM_THREADS where it starts with a positive
- * number; else the cores that this rank may run on, which are its own when its launcher bound it to
- * some of the node's and are shared by the node's ranks when not. */
+/* Threads of a rank, at least 1: OMP_NUM_THREADS if it begins with a positive number; else the
+ * cores this rank may run on: its own if the launcher bound it to some of the node's, else its
+ * share of the node's. */
 int32_t sw_launch_threads(const struct sw_launch *launch);
 
-/* Seconds that a rank waits for the others without a sign of life before it takes them for hanging
- * and gives up: SHARDWRIGHT_STALL_SECONDS where that is a positive number. Else
+/* Seconds without a sign of life after which a rank takes the others for hanging and gives up:
+ * SHARDWRIGHT_STALL_SECONDS if positive. Else
  *     max(60, min(20 * longest_s, 240), 4 * longest_s)
- * where longest_s is the longest that a rank is predicted to say nothing (a step; 0: not known): a
- * minute is what a file system may take to answer, and less than Slurm's SlurmdTimeout (300 s),
- * so that a run says who is missing before Slurm ends the job. */
+ * longest_s: predicted longest silence of a rank (a step; 0: unknown). A file system may take a
+ * minute to answer; Slurm's SlurmdTimeout is 300 s, and a run must name the missing rank before
+ * Slurm ends the job. */
 double sw_launch_stall_seconds(double longest_s);
 
-/* Seconds from SIGTERM until the launcher kills: SHARDWRIGHT_GRACE_SECONDS where that is a positive
- * number; else `usual`. */
+/* Seconds from SIGTERM until the launcher kills: SHARDWRIGHT_GRACE_SECONDS if positive; else
+ * `usual`. */
 double sw_launch_grace_seconds(double usual);
 
-/* The job's id at the site's scheduler, "" outside of one. */
+/* Job id of the site's scheduler, "" outside a job. */
 const char *sw_launch_job(void);
 
 /* "Open MPI v4.1.4", or "none". */

@@ -12,22 +12,22 @@
 #include <unistd.h>
 
 enum { POLL_NS = 500000000, LEAVE_SECONDS = 3 };
-static const double same_seconds = 1; /* signals this close to each other are one */
+static const double same_seconds = 1; /* signals within this time count as one */
 
 enum phase { PHASE_STARTING, PHASE_ARMED, PHASE_SETTLED };
 
 struct sw_life {
     pthread_t thread;
     sigset_t waited;
-    pthread_mutex_t mutex; /* guards all that follows */
+    pthread_mutex_t mutex; /* guards all below */
     bool stopping;
     enum phase phase;
     int checkpoint_signal;
-    double user_at[2];   /* when USR1 and USR2 came; 0: they did not */
-    double interrupt_at; /* the first INT */
-    double terminate_at; /* the first TERM or HUP */
-    bool hung_up;        /* it was HUP */
-    bool hurried;        /* a second one came, and the process finishes */
+    double user_at[2];   /* times of USR1 and USR2; 0: none */
+    double interrupt_at; /* time of the first INT */
+    double terminate_at; /* time of the first TERM or HUP */
+    bool hung_up;        /* true if that was HUP */
+    bool hurried;        /* true after a second one with hooks.finishes */
     struct sw_life_hooks hooks;
 };
 
@@ -81,7 +81,7 @@ static enum sw_request asked(const struct sw_life *life, double *at)
     return user > 0 ? SW_REQUEST_REQUEUE : SW_REQUEST_NONE;
 }
 
-/* Whether this is a second INT or TERM. */
+/* Records a signal; true for a second INT or TERM. */
 static bool note(struct sw_life *life, int number)
 {
     const double now = sw_clock_now();
@@ -111,7 +111,7 @@ static void *leave_anyway(void *request)
     return NULL;
 }
 
-/* A file system that hangs, or a client that does not read, does not keep the process. */
+/* Exits later in any case, even if a file system hangs or a client does not read. */
 static bool leave_soon(enum sw_request request)
 {
     pthread_t thread;
@@ -126,7 +126,7 @@ static void leave_at_once(struct sw_life_hooks hooks, enum sw_request request)
     _exit(sw_request_exit_code(request));
 }
 
-/* On a second signal: whoever finishes is told, once. */
+/* Second signal with hooks.finishes: tells the process once. */
 static void hurry(struct sw_life *life, enum sw_request request)
 {
     pthread_mutex_lock(&life->mutex);
@@ -187,7 +187,7 @@ int sw_life_begin(struct sw_life **out, struct sw_error *err)
         sigaddset(&life->waited, numbers[i]);
     sigaddset(&life->waited, SW_LIFE_PASSED_TERM);
     sigaddset(&life->waited, SW_LIFE_PASSED_INT);
-    (void)signal(SIGPIPE, SIG_IGN); /* a reader of standard error that goes away ends nothing */
+    (void)signal(SIGPIPE, SIG_IGN); /* a closed standard error must not end the run */
     int failure = pthread_sigmask(SIG_BLOCK, &life->waited, NULL);
     if (failure == 0)
         failure = pthread_mutex_init(&life->mutex, NULL);
@@ -278,7 +278,7 @@ void sw_life_end(struct sw_life *life)
     pthread_mutex_lock(&life->mutex);
     life->stopping = true;
     pthread_mutex_unlock(&life->mutex);
-    (void)pthread_kill(life->thread, SW_LIFE_PASSED_INT); /* is waited for, so it wakes */
+    (void)pthread_kill(life->thread, SW_LIFE_PASSED_INT); /* wakes the waiting thread */
     pthread_join(life->thread, NULL);
     pthread_mutex_destroy(&life->mutex);
     free(life);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of Open MPI 4 and 5's help-mpi-btl-tcp.txt, "peer hung up". */
+/* From help-mpi-btl-tcp.txt of Open MPI 4 and 5, "peer hung up". */
 static const char says_gone[] = "An MPI communication peer process has unexpectedly disconnected.";
 static const char says_host[] = "  Peer host:";
 

@@ -1,6 +1,5 @@
-/* What Open MPI prints when a peer's connection ends: the only word that it says of it, and it says
- * it at once, while its calls wait for ever. Takes bytes as they come, keeps no more than a line.
- */
+/* Detects Open MPI's message that a peer's connection ended: its only report, immediate, while its
+ * calls wait forever. Reads bytes as they arrive and keeps at most one line. */
 #ifndef SW_PEER_H
 #define SW_PEER_H
 
@@ -9,12 +8,12 @@
 
 struct sw_peer {
     char line[256];
-    size_t used;    /* of it; more than there is room for: the rest of the line is passed over */
-    bool gone;      /* a peer is */
-    char host[256]; /* its host; "" until it was said */
+    size_t used;    /* bytes of the line; an overlong rest is skipped */
+    bool gone;      /* true if a peer is gone */
+    char host[256]; /* the peer's host; "" until known */
 };
 
-/* Zero is the beginning. Returns whether these bytes complete the word that a peer is gone. */
+/* Starts from zero. True if these bytes complete the message that a peer is gone. */
 bool sw_peer_hear(struct sw_peer *peer, const char *bytes, size_t count);
 
 #endif

@@ -35,8 +35,8 @@ static int check_size(struct sw_rank *rank)
                       rank->launch->size == 1 ? "was" : "were", ranks, ranks);
 }
 
-/* A plan of training has no digests of serving's programs, and one of serving none of training's.
- */
+/* Compares digests; a training plan has none for serving programs, and a serving plan none for
+ * training. */
 static int check_digests(struct sw_rank *rank)
 {
     const uint64_t *planned = rank->plan->program_digest;
@@ -49,7 +49,7 @@ static int check_digests(struct sw_rank *rank)
     return sw_plan_refuse_program(rank->plan, other, &rank->err);
 }
 
-/* Of a run that says nothing of serving no more texts than there are. */
+/* Compiles. A run that does not mention serving gets at most `texts` slots. */
 static int compile(struct sw_rank *rank, uint32_t kinds, int64_t texts)
 {
     struct sw_program_options options;
@@ -86,7 +86,8 @@ int sw_rank_compile_training(struct sw_rank *rank)
 
 /* ---- Joining the others ---- */
 
-/* Ranks of different programs would wait for each other's collectives, or mix them up. */
+/* Checks equality: ranks with different programs would wait for, or mix up, each other's
+ * collectives. */
 static int check_same(struct sw_rank *rank, const struct sw_rank_same *same, int32_t count)
 {
     enum { PLAN = 1 + SW_PROGRAM_KINDS };
@@ -196,7 +197,7 @@ int sw_rank_vote(struct sw_rank *rank, float *flags, int32_t count, struct sw_er
 
 /* ---- A command ---- */
 
-/* A script goes on starting the plan that it was written for. */
+/* Reads the plan; its digest must match: a script must not start a newer plan than its own. */
 static void read_plan(struct sw_rank *rank, struct sw_plan *plan, const uint64_t *digest)
 {
     if (sw_plan_read(rank->plan_path, NULL, plan, &rank->err) != 0)

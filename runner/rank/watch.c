@@ -19,26 +19,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The watcher of a rank that died says more than those that only lost it. */
+/* Wait for the dead rank's own watcher, which knows more than the ranks that lost it. */
 static const double peer_grace_s = 3;
 
 struct watcher {
     struct sw_watch_board *board;
-    pid_t launcher; /* whose child the watcher is, while that lives */
+    pid_t launcher; /* parent of the watcher while that lives */
     pid_t child;
-    int signals; /* signalfd; -1: there is none */
-    int errors;  /* what the child writes to standard error; -1: to the watcher's own */
+    int signals; /* signalfd; -1: none */
+    int errors;  /* pipe of the child's standard error; -1: the child writes to the watcher's */
     struct sw_peer peer;
-    double lost_at; /* when a peer was gone; 0: none is */
+    double lost_at; /* time a peer was lost; 0: none */
 };
 
-/* MPI ends a process that loses its launcher, with an exit code of its own and without a word. */
+/* True if the launcher is gone: MPI then ends the process silently with its own exit code. */
 static bool is_orphan(const struct watcher *w)
 {
     return getppid() != w->launcher;
 }
 
-/* "ended by signal 9 (Killed) after step 12", or what is known of it. */
+/* Writes "ended by signal 9 (Killed) after step 12", as far as known. */
 static void describe(const struct watcher *w, int status, char *text, size_t bytes)
 {
     const struct sw_watch_board *board = w->board;
@@ -67,18 +67,18 @@ static void describe(const struct watcher *w, int status, char *text, size_t byt
 static void say(int32_t rank, const char *host, const char *text)
 {
     if (isatty(STDERR_FILENO) == 1)
-        fputs("\r\033[K", stderr); /* over the line of progress */
+        fputs("\r\033[K", stderr); /* overwrites the progress line */
     fprintf(stderr, "rank %d (host %s): error: %s\n", (int)rank, host, text);
 }
 
-/* Writes down and says how the attempt ended, unless another one was first. */
+/* Saves and prints the attempt's end, unless another rank was first. */
 static int settle(struct sw_watch_board *board, int32_t verdict, const char *text, const char *node)
 {
     struct sw_attempt *a = &board->attempt;
     struct sw_error err = {0};
     a->verdict = verdict;
     if (!sw_attempt_claim(board->folder, a->attempt)) {
-        (void)sleep(1); /* the one that says it leaves first: launchers end the others */
+        (void)sleep(1); /* the reporting rank exits first: launchers end the others */
         return a->verdict;
     }
     snprintf(a->cause, sizeof a->cause, "rank %d (host %.200s): %.250s", (int)board->rank,
@@ -91,7 +91,7 @@ static int settle(struct sw_watch_board *board, int32_t verdict, const char *tex
     return a->verdict;
 }
 
-/* Before there is a folder to write it down in. */
+/* Reports an end before the run has a folder. */
 static int say_early(const char *text)
 {
     struct sw_launch launch = {0};
@@ -100,13 +100,13 @@ static int say_early(const char *text)
     return SW_ENVIRONMENT;
 }
 
-/* The exit code of the job, once the rank ended otherwise than by leaving. */
+/* Exit code of the job after the rank ended abnormally. */
 static int conclude(const struct watcher *w, int status)
 {
     struct sw_watch_board *board = w->board;
     const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     char text[400];
-    if (board->settled) /* launchers end what takes long to leave */
+    if (board->settled) /* launchers end slow processes */
         return board->attempt.verdict >= 0 ? board->attempt.verdict : SW_ENVIRONMENT;
     describe(w, status, text, sizeof text);
     if (!board->running)
@@ -115,7 +115,7 @@ static int conclude(const struct watcher *w, int status)
                   is_orphan(w) ? NULL : board->host);
 }
 
-/* The same, once a peer is gone: the rank would wait for it until its patience ends. */
+/* Concludes after a peer was lost: the rank would wait until its stall limit. */
 static int conclude_lost(struct watcher *w)
 {
     struct sw_watch_board *board = w->board;
@@ -131,7 +131,7 @@ static int conclude_lost(struct watcher *w)
     return board->running ? settle(board, SW_ENVIRONMENT, text, w->peer.host) : say_early(text);
 }
 
-/* Passes on what the child wrote. Returns false when there was nothing. */
+/* Forwards the child's output; false if there was none. */
 static bool pass_errors(struct watcher *w)
 {
     char bytes[4096];
@@ -145,7 +145,7 @@ static bool pass_errors(struct watcher *w)
     for (ssize_t at = 0; at < count;) {
         const ssize_t written = write(STDERR_FILENO, bytes + at, (size_t)(count - at));
         if (written < 0 && errno != EINTR)
-            break; /* nobody reads it any more */
+            break; /* no reader is left */
         at += written > 0 ? written : 0;
     }
     if (sw_peer_hear(&w->peer, bytes, (size_t)count) && w->lost_at <= 0)
@@ -153,7 +153,7 @@ static bool pass_errors(struct watcher *w)
     return true;
 }
 
-/* Until something happens that this is about. */
+/* Waits for a signal, output, or the end of the grace time. */
 static void wait_for_news(struct watcher *w)
 {
     struct signalfd_siginfo info;
@@ -193,11 +193,11 @@ static int watch(struct watcher *w)
             continue;
         if (!is_over(w->board))
             return conclude_lost(w);
-        w->lost_at = 0; /* somebody has said it: the launcher ends this one, or it leaves */
+        w->lost_at = 0; /* already reported: the launcher ends the child, or it exits */
     }
 }
 
-/* Only where nobody looks at it as it comes: a terminal shows progress, and other bytes. */
+/* Makes a pipe only if no terminal shows the child's output live. */
 static void make_pipe(int ends[2])
 {
     ends[0] = ends[1] = -1;
@@ -250,7 +250,7 @@ struct sw_watch_board *sw_watch_begin(void)
         if (getppid() != parent)
             _exit(SW_ENVIRONMENT);
     }
-    /* what came in between stays pending for the life's thread, whose signals stay blocked */
+    /* signals that came meanwhile stay pending for the life's thread, where they stay blocked */
     sigset_t others;
     sigemptyset(&others);
     sigaddset(&others, SIGQUIT);

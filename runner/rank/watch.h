@@ -1,18 +1,18 @@
-/* The process that watches over the one that trains. Only a parent learns which signal ended a
- * process, whatever started it (mpirun, srun, a shell), so `runner train` is two: the watcher,
- * which the launcher knows, and its child, the rank. The watcher passes signals on, says in one
- * line who died of what, makes that durable in attempt.json, and leaves with the verdict.
+/* The watcher of a training process. Only a parent learns which signal ended a process, under any
+ * launcher (mpirun, srun, a shell), so `runner train` is two processes: the watcher, known to the
+ * launcher, and its child, the rank. The watcher forwards signals, reports in one line who died of
+ * what, saves that in attempt.json, and exits with the verdict.
  *
- * Ended with SIGKILL itself, the watcher takes its child along and nobody says anything. */
+ * SIGKILL on the watcher ends its child too, without a report. */
 #ifndef SW_WATCH_H
 #define SW_WATCH_H
 
 #include "core/run/attempt.h"
 
-/* What the rank tells its watcher; memory of both. */
+/* The rank's messages to its watcher, in shared memory. */
 struct sw_watch_board {
-    bool running;      /* all below but `settled` holds */
-    bool settled;      /* attempt.verdict is durable, or another rank's affair */
+    bool running;      /* true if all below but `settled` is valid */
+    bool settled;      /* true if attempt.verdict is saved, or another rank's task */
     char folder[4096]; /* the run's */
     int32_t rank, size;
     char host[256];
@@ -20,11 +20,11 @@ struct sw_watch_board {
     struct sw_attempt attempt;
 };
 
-/* To be called before anything else: forks. Returns in the child with the board, and with NULL
- * where there is no watcher to be had (no memory, no more processes). */
+/* Forks; call it first of all. Returns the board in the child; NULL if no watcher is possible (no
+ * memory, no more processes). */
 struct sw_watch_board *sw_watch_begin(void);
-/* Last, by the rank: a watcher that is stopped goes on, for it has to leave before its launcher
- * can. NULL: there is none. */
+/* Called last by the rank: wakes a stopped watcher, which must exit before its launcher can. NULL:
+ * none. */
 void sw_watch_end(const struct sw_watch_board *board);
 
 #endif

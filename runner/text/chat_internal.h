@@ -8,11 +8,9 @@
 struct sw_chat_template {
     char *name;
     bool is_own, takes_parts, of_processor;
-    struct sw_jinja *jinja, *tool_use; /* tool_use NULL: same as jinja; jinja NULL: only with
-                                        * tools */
+    struct sw_jinja *jinja, *tool_use; /* tool_use NULL: as jinja; jinja NULL: tools only */
     json_t *special;                   /* {"bos_token": "<s>", ...} */
-    const char *const *token;          /* special tokens that one of ours writes; NULL: the model's
-                                        * own */
+    const char *const *token;          /* special tokens of ours; NULL: the model's own */
 };
 
 /* Template for this conversation. NULL with SW_BAD_INPUT: it needs tools. */

@@ -18,16 +18,14 @@ struct sw_tokenize_options {
     bool parses_special;
     bool lines;                /* true if every input is JSONL, whatever its name */
     const char *folder;        /* the model's, for its chat template; NULL: none */
-    const char *chat_template; /* name of ours, or "none"; NULL: the model's, or guessed by its
-                                * tokens */
+    const char *chat_template; /* name of ours, or "none"; NULL: the model's, or a guess */
     const char *tokenizer;     /* its path, for the index; NULL: byte tokens */
 };
 struct sw_tokenize_counts {
     int64_t documents, bytes;    /* bytes: sum over texts and message contents */
     int64_t foreign;             /* bytes that are not UTF-8 and count as U+FFFD */
     int64_t conversations;       /* documents that are conversations */
-    const char *guessed;         /* template guessed from the tokenizer's tokens; static; NULL:
-                                  * none */
+    const char *guessed;         /* template guessed by the tokens; static; NULL: none */
     struct sw_token_counts made; /* tokens written */
 };
 

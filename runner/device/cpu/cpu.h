@@ -91,8 +91,7 @@ struct sw_cpu_matmul {
     int64_t panel;
     /* True if skinny kernels are used for any number of rows: each row has the same bits. */
     bool always_skinny;
-    bool tiled;  /* true if b (bf16, 8 or 4 bits) is tiled (core/base/device.h); b's strides are
-                  * unused */
+    bool tiled;  /* true if b (bf16, 8 or 4 bits) is tiled; b's strides are unused */
     bool in_amx; /* true if skinny products use AMX (sw_cpu_takes_amx); changes bits */
 };
 int sw_cpu_matmul(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,

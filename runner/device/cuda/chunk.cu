@@ -186,8 +186,7 @@ __global__ static void __launch_bounds__(SW_THREADS, 1)
             sum[i] = 0;
         }
         __syncthreads();
-        int64_t begin = MASKED ? INT64_MAX : 0, end = 0; /* range that the block's rows see
-                                                          * together */
+        int64_t begin = MASKED ? INT64_MAX : 0, end = 0; /* range that any row sees */
         for (int i = 0; i < TILE; i++) {
             end = limits[i] > end ? limits[i] : end;
             if (MASKED && hidden[i] < limits[i] && hidden[i] < begin)

@@ -26,8 +26,7 @@ struct sw_cuda_step {
     float beta2, fresh2;
     float rate, root; /* learning rate and 1/sqrt, both bias-corrected */
     float eps, keep;  /* keep: factor that decay leaves of a weight */
-    float one, sum;   /* sum: factor of the earlier gradient sum: 0 in the first micro-step, then
-                       * 1 */
+    float one, sum;   /* sum: factor of the earlier gradient sum: 0 in the first micro-step */
     double loss_scale, most_loss, most_norm; /* see struct sw_step */
     bool no_update;
 };

@@ -18,8 +18,7 @@ enum {
     MAX_DESCRIPTORS = 160, /* per plan; backward makes about 110 */
     MAX_OPERATIONS = 32,
     CHOICES = 8,              /* engine configurations tried, best first */
-    OLDEST_VERSION = 91002,   /* backward was wrong in 9.10.0 and 9.10.1; older versions mask
-                               * differently */
+    OLDEST_VERSION = 91002,   /* backward was wrong in 9.10.0 and 9.10.1; older masks differ */
     ANY_KEYS_VERSION = 91501, /* earlier backward needs n_k a multiple of 128, or padded */
     MAX_DIM = 256,
     BUFFER_ALIGNMENT = 256 /* bytes, inside the workspace */

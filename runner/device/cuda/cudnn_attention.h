@@ -29,8 +29,7 @@ struct sw_cudnn_shape {
     int32_t dim;
     bool causal; /* n_q == n_k: query i sees keys 0 ... i */
     bool backward;
-    bool dense_out; /* true if o, dq, dk, dv have n_q or n_k rows a sequence instead of q_rows and
-                     * k_rows */
+    bool dense_out; /* true if outputs have n_q, n_k rows a sequence, not q_rows, k_rows */
     float scale;
 };
 

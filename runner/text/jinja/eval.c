@@ -38,8 +38,7 @@ struct jinja_value sw_jinja_arithmetic(struct jinja_run *run, const char *op, st
     if (run->failed)
         return jinja_undefined(NULL);
     if (op[0] == '~' || (op[0] == '+' && a.kind == JINJA_TEXT && b.kind == JINJA_TEXT)) {
-        const bool safe = op[0] == '+' && (is_safe(a) || is_safe(b)); /* Jinja's '~' does not
-                                                                       * escape */
+        const bool safe = op[0] == '+' && (is_safe(a) || is_safe(b)); /* '~' never escapes */
         safe && !is_safe(a) ? sw_jinja_put_escaped(&out, a) : sw_jinja_put_value(&out, a);
         safe && !is_safe(b) ? sw_jinja_put_escaped(&out, b) : sw_jinja_put_value(&out, b);
         return safe ? sw_jinja_safe(&out) : sw_jinja_text_of(&out);

@@ -67,8 +67,7 @@ struct sw_bpe {
      * merge crosses any other pair, so texts are split there; false positives are one in ten
      * thousands. NULL: not known. */
     uint64_t *joined; /* [SW_JOINED_WORDS] */
-    bool bytes_merge; /* true if byte fallback tokens merge too: then not beside unknown
-                       * characters */
+    bool bytes_merge; /* byte fallback tokens merge: not beside unknown characters */
 };
 enum { SW_JOINED_BITS = 16, SW_JOINED_WORDS = 1 << SW_JOINED_BITS };
 

@@ -127,8 +127,7 @@ int sw_offsets_of_piece(const struct sw_tokenizer *t, struct sw_text_scratch *sc
         size_t length = at < bytes ? bytes_of_token(t, id[i], text + at, bytes - at) : 0;
         if (length == 0 && id[i] == t->bpe.unknown)
             length = bytes_of_unknown(t, text + at, bytes - at);
-        while (length == 0 && at < bytes && !sw_bpe_has(t, text + at, &step)) { /* dropped
-                                                                                 * characters */
+        while (length == 0 && at < bytes && !sw_bpe_has(t, text + at, &step)) { /* dropped */
             at += step;
             length = at < bytes ? bytes_of_token(t, id[i], text + at, bytes - at) : 0;
         }
