@@ -17,8 +17,7 @@ struct sw_marker {
     const struct sw_program *program;
     bool every, recording;
     int32_t count, capacity; /* marks so far; maximum */
-    int32_t *what;           /* [capacity]: op between marks i - 1 and i, or SW_MARK_BEGINS or
-                              * _ENDS */
+    int32_t *what;           /* [capacity]: op between marks i - 1 and i, or SW_MARK_... */
 };
 
 /* every: true for a mark after each op. `inner` must have marks and recordings. Errors

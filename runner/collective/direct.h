@@ -63,8 +63,7 @@ struct sw_direct {
     struct sw_transport *transport;
     struct sw_mesh mesh;
     int32_t rank, group_max;
-    int64_t message_bytes_max;            /* largest collective message, a multiple of
-                                           * SW_SLOT_ALIGNMENT */
+    int64_t message_bytes_max;            /* largest collective message, in whole slot alignments */
     int64_t shift_bytes_max;              /* largest of a shift or transfer */
     struct sw_transfer *sends, *receives; /* [group_max] each */
     struct sw_transfer *parts;            /* [group_max] the receive from each position */

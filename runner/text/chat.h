@@ -42,8 +42,7 @@ enum { SW_CHAT_VARIABLES = 32 };
 struct sw_chat_talk {
     const json_t *messages;  /* a list of objects with role and content */
     const json_t *tools;     /* a list; NULL: none */
-    const json_t *variables; /* an object: at most SW_CHAT_VARIABLES further variables; NULL:
-                              * none */
+    const json_t *variables; /* an object: up to SW_CHAT_VARIABLES more variables; NULL: none */
     bool answer;             /* true to end with the beginning of an answer */
 };
 

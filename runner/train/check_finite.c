@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* The first one's loss and gradient are of the weights as they were given: no learning rate had a
- * part in them. */
+/* The first step's loss and gradient come from the given weights: the learning rate is not to
+ * blame. */
 int sw_check_finite(int64_t step, double loss, double grad_norm, struct sw_error *err)
 {
     if (isfinite(loss) && isfinite(grad_norm) && grad_norm != 0)

@@ -12,9 +12,9 @@
 struct source {
     struct sw_tokens *tokens;
     uint64_t seed;
-    int64_t train; /* tokens, or documents where packed, before what is held out */
+    int64_t train; /* tokens, or documents if packed, before the held-out ones */
     bool packed;
-    struct sw_packing *packing, *held; /* of rows to train on, of those held out; or NULL */
+    struct sw_packing *packing, *held; /* for training rows, for held-out rows; or NULL */
     int64_t held_rows, held_labels;
 };
 
@@ -134,7 +134,7 @@ int sw_dataset_open(const struct sw_dataset_options *options, struct sw_dataset 
     bool good = sw_mixture_create(options->weight, options->sources, &d->mixture, err) == 0;
     for (int32_t i = 0; good && i < options->sources; i++)
         good = open_source(d, i, err) == 0;
-    d->options.source = NULL; /* the caller's */
+    d->options.source = NULL; /* owned by the caller */
     d->options.weight = NULL;
     if (!good) {
         sw_dataset_close(d);
@@ -173,7 +173,7 @@ bool sw_dataset_varies(const struct sw_dataset *d)
     return varies;
 }
 
-/* Tokens before what is held out. */
+/* Number of tokens before the held-out ones. */
 static int64_t train_tokens(const struct source *s)
 {
     int64_t first = 0;
@@ -252,7 +252,7 @@ static int64_t window_start(const struct sw_dataset *d, const struct source *s, 
     return sw_order_permute(key, windows, row % windows) * length + shift;
 }
 
-/* Numbers of documents, which stand in segments[count] as tokens. */
+/* Numbers the documents of segments[count], which holds their tokens. */
 static void number_documents(const struct sw_dataset *d, int64_t count, int32_t *segments)
 {
     int32_t number = 0;
@@ -263,7 +263,7 @@ static void number_documents(const struct sw_dataset *d, int64_t count, int32_t 
     }
 }
 
-/* `count` tokens from `start` on with the labels behind them; the rest of the row is padding. */
+/* Fills `count` tokens from `start` with their labels; pads the rest of the row. */
 static int fill_window(const struct sw_dataset *d, const struct source *s, int64_t start,
                        int64_t count, const struct sw_row *out, struct sw_error *err)
 {
@@ -293,7 +293,7 @@ static int fill_window(const struct sw_dataset *d, const struct source *s, int64
 
 /* ---- Rows of documents ---- */
 
-/* Tokens of a document in a row; *first: of them. */
+/* Length of a document in a row; *first: its first token. */
 static int64_t document_of(const struct sw_dataset *d, const struct source *s, int64_t document,
                            int64_t *first)
 {
@@ -301,7 +301,7 @@ static int64_t document_of(const struct sw_dataset *d, const struct source *s, i
     return tokens < d->options.sequence_length ? tokens : d->options.sequence_length;
 }
 
-/* A document of n tokens from `at` on: its last token has no label. */
+/* Fills a document of n tokens at position `at`: its last token has no label. */
 static int fill_document(const struct source *s, int64_t first, int64_t n, int64_t at,
                          int32_t number, const struct sw_row *out, struct sw_error *err)
 {
@@ -320,7 +320,7 @@ static int fill_document(const struct source *s, int64_t first, int64_t n, int64
     return 0;
 }
 
-/* Documents offset + row->document[...]. */
+/* Fills documents offset + row->document[...]. */
 static int fill_packed(const struct sw_dataset *d, const struct source *s, int64_t offset,
                        const struct sw_packed_row *row, const struct sw_row *out,
                        struct sw_error *err)
@@ -424,7 +424,7 @@ int32_t sw_dataset_train_source(struct sw_dataset *d, int64_t row)
 
 /* ---- What is held out ---- */
 
-/* Labels of a window of what is held out, counting or not. */
+/* Labels in a held-out window, counted or not. */
 static int64_t held_window(const struct sw_dataset *d, const struct source *s, int64_t row)
 {
     const int64_t left =
@@ -442,7 +442,7 @@ static int64_t held_counted(struct sw_dataset *d, const struct source *s, int64_
     return count_packed(d, s, s->train, &packed);
 }
 
-/* The source of a held-out row, and the row in it; NULL: behind the last one. */
+/* Source of a held-out row; *row: number within it. NULL: after the last. */
 static const struct source *find_held(const struct sw_dataset *d, int64_t *row)
 {
     for (int32_t i = 0; i < d->options.sources; *row -= d->source[i++].held_rows)

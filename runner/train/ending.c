@@ -13,7 +13,7 @@ static void complain(const char *folder, const char *what, const char *consequen
     fprintf(stderr, "note: %s/attempt.json: %s; %s\n", folder, what, consequence);
 }
 
-/* Rank 0. Returns the number of the attempt that begins. */
+/* Number of the new attempt, on rank 0. */
 static int64_t take_number(const char *folder)
 {
     struct sw_attempt last;
@@ -33,7 +33,7 @@ static bool is_over(void *context)
     return sw_attempt_is_claimed(e->board->folder, e->board->attempt.attempt);
 }
 
-/* A first signal, on the signals' thread: a step may take minutes. */
+/* First signal, on the signals' thread: reports it, since a step may take minutes. */
 static void heard(void *context, enum sw_request request)
 {
     const struct sw_ending *e = context;
@@ -46,7 +46,7 @@ static void heard(void *context, enum sw_request request)
                 isatty(STDERR_FILENO) == 1 ? "\r\033[K" : "", name, e->board->step_done + 1);
 }
 
-/* A second signal, on the signals' thread: rank 0 first, the others where it does not. */
+/* Second signal, on the signals' thread: rank 0 exits first, the others if it does not. */
 static void leave_at_once(void *context, enum sw_request request)
 {
     const struct sw_ending *e = context;
@@ -62,12 +62,12 @@ static void leave_at_once(void *context, enum sw_request request)
         fprintf(stderr, "left at once on a second signal, in step %" PRId64 "\n",
                 board->step_done + 1);
     } else {
-        (void)sleep(1); /* the one that writes it down leaves first */
+        (void)sleep(1); /* the recording rank exits first */
     }
     board->settled = true;
 }
 
-/* Every rank learns the attempt's number, which rank 0 has, and the others' hosts. */
+/* Shares rank 0's attempt number and all ranks' hosts. */
 static void share(struct sw_ending *e, int64_t *number)
 {
     struct card {
@@ -117,7 +117,7 @@ void sw_ending_begin(struct sw_ending *e, const char *folder, int64_t first_step
 
 /* ---- The end ---- */
 
-/* Writes the verdict down, unless another rank, a watcher or the signals' thread was first. */
+/* Saves the verdict, unless another rank, a watcher or the signals' thread was first. */
 static bool settle(struct sw_ending *e, int32_t verdict, const char *cause)
 {
     struct sw_watch_board *board = e->board;
@@ -148,7 +148,7 @@ int sw_ending_leave(struct sw_ending *e, enum sw_verdict verdict, const char *ca
     sw_life_disarm(e->life);
     if (e->launch->rank == 0)
         (void)settle(e, (int32_t)verdict, cause);
-    (void)sw_launch_agree(e->launch, NULL); /* nobody leaves before it is written down */
+    (void)sw_launch_agree(e->launch, NULL); /* no rank exits before it is saved */
     finish(e, (int32_t)verdict);
     if (e->launch->rank == 0)
         sw_attempt_unclaim(e->board->folder, a->attempt);
@@ -210,7 +210,7 @@ void sw_ending_abort(struct sw_ending *e, struct sw_error *err)
     sw_attempt_add_node(&e->board->attempt, host);
     const bool first = settle(e, verdict, cause);
     if (!first)
-        (void)sleep(1); /* the one that says it leaves first: launchers end the others */
+        (void)sleep(1); /* the reporting rank exits first: launchers end the others */
     finish(e, verdict);
     sw_launch_abort(e->launch, first ? err : NULL, (int)verdict);
 }

@@ -1,5 +1,5 @@
-/* How a run ends: with a verdict that is durable in attempt.json before anyone leaves, said in one
- * line by one rank, and with the verdict as exit code. Keeps the watcher's board up to date. */
+/* End of a run: the verdict is saved in attempt.json before any rank exits, printed in one line by
+ * one rank, and is the exit code. Keeps the watcher's board up to date. */
 #ifndef SW_ENDING_H
 #define SW_ENDING_H
 
@@ -13,22 +13,21 @@ struct sw_ending {
     const struct sw_launch *launch;
     struct sw_life *life;
     struct sw_watch_board *board;
-    char (*hosts)[SW_ENDING_HOST_BYTES]; /* [size]; NULL before it began */
+    char (*hosts)[SW_ENDING_HOST_BYTES]; /* [size]; NULL before sw_ending_begin */
 };
 
-/* Collective. Begins the next attempt in the run's folder, which is there, behind first_step: rank
- * 0 writes it down; signals are no longer the end at once. Says what is wrong with the files, and
- * goes on. board->attempt.attempt is the number from then on. */
+/* Collective. Begins the next attempt, after first_step, in the run's existing folder: rank 0
+ * records it; signals no longer end the process at once. Reports file errors and continues. From
+ * then on board->attempt.attempt is its number. */
 void sw_ending_begin(struct sw_ending *ending, const char *folder, int64_t first_step);
-/* Collective. The run ends with this verdict (not of an error), for that cause. A REQUEUE whose
- * last durable step (board->attempt.step) is the one it began behind becomes NO_PROGRESS. Returns
- * the exit code. */
+/* Collective. Ends the run with this verdict (not an error's) for that cause. A REQUEUE without a
+ * newly saved step (board->attempt.step) becomes NO_PROGRESS. Returns the exit code. */
 int sw_ending_leave(struct sw_ending *ending, enum sw_verdict verdict, const char *cause);
-/* Collective, for an error that some or all ranks have (err NULL: not this one): the lowest of them
- * says it. Returns the exit code. */
+/* Collective, for an error on some or all ranks (err NULL: not on this one): the lowest prints it.
+ * Returns the exit code. */
 int sw_ending_fail(struct sw_ending *ending, const struct sw_error *err);
-/* This rank alone knows: ends the job. What says which rank is to blame (err->culprit) names its
- * host, too. */
+/* Ends the job for an error that only this rank knows. If it blames a rank (err->culprit), also
+ * names that rank's host. */
 void sw_ending_abort(struct sw_ending *ending, struct sw_error *err) __attribute__((noreturn));
 
 void sw_ending_free(struct sw_ending *ending);

@@ -37,7 +37,7 @@ static int show(const struct sw_trainer *trainer, const struct sw_evaluate_optio
         if (manifest->optimizer[0] != '\0')
             sw_json_integer(&j, "step", manifest->step);
         else
-            sw_json_null(&j, "step"); /* others' models have none */
+            sw_json_null(&j, "step"); /* other programs' models have none */
         sw_json_integer(&j, "labels", labels);
         sw_json_digits(&j, "loss", loss, 9);
         sw_json_digits(&j, "bits_per_token", loss / log(2), 9);

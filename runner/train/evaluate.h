@@ -1,5 +1,5 @@
-/* `runner evaluate`: the loss of a checkpoint, or of any Hugging Face model directory, on what a
- * run holds out of its data; on all of its data where it holds nothing out. */
+/* `runner evaluate`: loss of a checkpoint, or of any Hugging Face model directory, on a run's
+ * held-out data, or on all its data if none is held out. */
 #ifndef SW_EVALUATE_H
 #define SW_EVALUATE_H
 
@@ -7,12 +7,12 @@
 
 struct sw_evaluate_options {
     const char *plan_path;  /* not NULL */
-    const char *checkpoint; /* a folder; the folder of a run's checkpoints: the newest. not NULL */
+    const char *checkpoint; /* a checkpoint, or a folder of checkpoints: the newest; not NULL */
     bool json;
 };
 
-/* Collective. options: struct sw_evaluate_options. Prints the result to stdout and its own errors
- * to stderr, once per job. Returns the exit code. */
+/* Collective. options: struct sw_evaluate_options. Prints the result to stdout and errors to
+ * stderr, once per job. Returns the exit code. */
 int sw_evaluate(struct sw_rank *rank, const void *options);
 
 #endif

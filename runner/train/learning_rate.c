@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The last step before the rate falls. */
+/* Last step before the rate falls. */
 static int64_t decays_from(const struct sw_optimizer_config *o)
 {
     const int64_t tenth = o->total_steps >= 10 ? o->total_steps / 10 : 1;
@@ -25,7 +25,7 @@ double sw_learning_rate(const struct sw_optimizer_config *o, int64_t step)
     const int64_t from = decays_from(o);
     if (step <= from)
         return o->learning_rate;
-    /* one step has no way to go: at its end it would train at min_learning_rate alone */
+    /* a one-step decay would train only at min_learning_rate */
     double progress = step == o->total_steps && step == from + 1 ? 0 : 1;
     if (o->total_steps > from && step < o->total_steps)
         progress = (double)(step - from) / (double)(o->total_steps - from);

@@ -1,4 +1,4 @@
-/* Answers to a spike. Every rank decides alike. */
+/* Response to a spike. Every rank decides alike. */
 #include "core/checkpoint/store.h"
 #include "runner/checkpoint/loader.h"
 #include "runner/train/spikes.h"
@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The folder of the checkpoint of that step. */
+/* Folder of that step's checkpoint. */
 static const char *checkpoint_folder(const struct sw_training *t, int64_t step, char folder[4096])
 {
     char name[SW_STEP_NAME_BYTES];
@@ -20,9 +20,9 @@ static const char *checkpoint_folder(const struct sw_training *t, int64_t step, 
     return folder;
 }
 
-/* Collective. The step to go back to from `number`: that of the last checkpoint that was due, so
- * that a run which was ended and saved in between goes back as one that was not; where it is not
- * there, of the last one; 0: there is none. */
+/* Collective. Step to return to from `number`: the last regular checkpoint, so that a run
+ * interrupted and saved in between returns to the same one; if it is absent, the last existing one;
+ * 0: none. */
 static int64_t step_to_go_back_to(const struct sw_training *t, int64_t number)
 {
     const int64_t last = t->ending.board->attempt.step;
@@ -34,7 +34,7 @@ static int64_t step_to_go_back_to(const struct sw_training *t, int64_t number)
     return sw_launch_max(t->rank->launch, there) > 0 ? due : last;
 }
 
-/* All ranks leave for the same reason. */
+/* Ends all ranks for the same reason. */
 static int stop_at_spike(struct sw_training *t, int64_t number, const char *what, const char *why)
 {
     char folder[4096] = "";
@@ -45,8 +45,8 @@ static int stop_at_spike(struct sw_training *t, int64_t number, const char *what
                    *folder != '\0' ? "the last checkpoint is " : "there is no checkpoint", folder);
 }
 
-/* The state of the checkpoint of `step`, and the data behind `number`, which spiked. Durable before
- * it goes on: after a kill that batch is not met again. */
+/* Loads the checkpoint of `step` and continues with the data after the spiking step `number`.
+ * Records that first: after a kill that batch is skipped too. */
 static int go_back(struct sw_training *t, int64_t step, int64_t number)
 {
     struct sw_rank *rank = t->rank;
@@ -75,7 +75,7 @@ int sw_training_meet_spike(struct sw_training *t, int64_t number, double loss, d
     const bool skips = o->on_spike == SW_SPIKE_SKIP;
     char what[200], why[100] = "";
     sw_spikes_describe(o, spikes, loss, norm, what);
-    if (sw_training_finish_save(t) != 0) /* one under way is of a step before */
+    if (sw_training_finish_save(t) != 0) /* a save under way is of an earlier step */
         return -1;
     if (skips && spikes->skips_in_a_row == o->max_skips)
         snprintf(why, sizeof why, ", after %" PRId64 " batches in a row that were skipped",

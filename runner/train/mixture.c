@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* State of the sequence: rows before, and for each source the rows taken and its deficit, in units
- * of the weights' sum. */
+/* State of the sequence: rows so far, and each source's rows and deficit, in units of the weights'
+ * sum. */
 struct state {
     int64_t row, *taken, *deficit; /* [count] */
 };

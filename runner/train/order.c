@@ -7,7 +7,7 @@ uint64_t sw_order_key(uint64_t seed, int64_t epoch)
     return sw_hash_mix(seed * 0x9e3779b97f4a7c15u + (uint64_t)epoch + 1);
 }
 
-/* Four Feistel rounds over the next even number of bits, walked until inside. */
+/* Four Feistel rounds over the next even number of bits, repeated until below count. */
 int64_t sw_order_permute(uint64_t key, int64_t count, int64_t i)
 {
     int32_t half = 1;

@@ -5,19 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rows of a step and of the next one lie in one block or in two that follow each other, and so
- * in as many epochs. */
+/* A step and the next one have rows in one block or two adjacent ones, hence in at most two
+ * epochs. */
 enum { BLOCKS_KEPT = 3, EPOCHS_KEPT = 2 };
 
 struct epoch {
-    int64_t number, first_row; /* rows of the epochs before */
-    int64_t *before;           /* [blocks + 1]: rows of the blocks before, in this one */
+    int64_t number, first_row; /* rows of earlier epochs */
+    int64_t *before;           /* [blocks + 1]: rows of earlier blocks of this epoch */
 };
 
 struct block {
     int64_t epoch, number; /* -1: none yet */
-    int64_t *document;     /* [block]: row by row */
-    int32_t *begin;        /* [block + 1]: of a row's documents */
+    int64_t *document;     /* [block]: grouped by row */
+    int32_t *begin;        /* [block + 1]: first of each row's documents */
     int32_t rows;
 };
 
@@ -25,11 +25,11 @@ struct sw_packing {
     struct sw_packing_options options;
     struct sw_packing_sums sums;
     int64_t blocks;
-    struct epoch known[EPOCHS_KEPT]; /* [0]: an epoch, [1]: the one behind it, or the same */
+    struct epoch known[EPOCHS_KEPT]; /* [0]: an epoch, [1]: the next one, or number -1 */
     struct block kept[BLOCKS_KEPT];
     int32_t oldest;
-    int64_t *in_order;            /* scratch: documents of a block [block] */
-    int32_t *length, *tree, *row; /* scratch: [block], and the tree of them */
+    int64_t *in_order;            /* scratch: a block's documents [block] */
+    int32_t *length, *tree, *row; /* scratch: [block], and their tree */
 };
 
 /* ---- First-fit ---- */
@@ -47,8 +47,8 @@ size_t sw_pack_tree_elems(int32_t count)
     return 2 * (size_t)leaves_of(count);
 }
 
-/* The tree's leaves are rows, its nodes the most room below. Two rows that follow each other hold
- * more than one row's tokens together, so twice the tokens' share are enough of them. */
+/* The tree's leaves are rows, its nodes the largest room below. Two adjacent rows together exceed
+ * one row's tokens, so twice the tokens divided by a row's are enough rows. */
 int32_t sw_pack_first_fit(const int32_t *length, int32_t count, int32_t row_tokens, int32_t *tree,
                           int32_t *row)
 {
@@ -101,7 +101,7 @@ static int32_t documents_of(const struct sw_packing *p, int64_t number)
     return left < p->options.block ? (int32_t)left : p->options.block;
 }
 
-/* Packs a block: row[i] of its i-th document, which is in_order[i]. Returns the rows. */
+/* Packs a block: row[i] of its i-th document in_order[i]. Returns the number of rows. */
 static int32_t pack(struct sw_packing *p, int64_t epoch, int64_t number)
 {
     const uint64_t key = key_of(p, epoch);
@@ -114,7 +114,7 @@ static int32_t pack(struct sw_packing *p, int64_t epoch, int64_t number)
     return sw_pack_first_fit(p->length, count, p->options.row_tokens, p->tree, p->row);
 }
 
-/* The block, packed; one of those kept where it is there. */
+/* Returns a packed block, cached if possible. */
 static struct block *get_block(struct sw_packing *p, int64_t epoch, int64_t number)
 {
     for (int32_t i = 0; i < BLOCKS_KEPT; i++)
@@ -140,7 +140,7 @@ static struct block *get_block(struct sw_packing *p, int64_t epoch, int64_t numb
     return b;
 }
 
-/* Counts the rows of an epoch, block by block. */
+/* Counts an epoch's rows, block by block. */
 static void count_epoch(struct sw_packing *p, int64_t number, int64_t first_row, struct epoch *e)
 {
     e->number = number;
@@ -161,7 +161,7 @@ static void begin(struct sw_packing *p)
     p->known[1].number = -1;
 }
 
-/* Goes on by an epoch. */
+/* Adds the next epoch. */
 static void advance(struct sw_packing *p)
 {
     const struct epoch last = p->known[p->known[1].number >= 0];
@@ -197,7 +197,7 @@ static const struct epoch *find_epoch(struct sw_packing *p, int64_t row)
     return &p->known[row >= end_of(p, &p->known[0])];
 }
 
-/* The block that has a row of an epoch: the last that begins no later. */
+/* Block of an epoch's row: the last that begins at or before it. */
 static int64_t block_of(const struct sw_packing *p, const struct epoch *e, int64_t row)
 {
     int64_t low = 0, high = p->blocks;

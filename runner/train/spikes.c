@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Share of the mean that a standard deviation is at least. */
+/* Least standard deviation, as a share of the mean. */
 static const double least_deviation = 1e-3;
 
 static double limit(const struct sw_optimizer_config *o, int64_t seen, double mean, double variance)

@@ -22,9 +22,9 @@ struct file {
     int descriptor;
     void *mapping;
     size_t mapping_bytes;
-    const unsigned char *data; /* the first token */
+    const unsigned char *data; /* at the first token */
     int32_t width;             /* bytes per token: 1, 2, 4 or 8 */
-    int64_t count, first;      /* its tokens; number of the first in the source */
+    int64_t count, first;      /* number of tokens; index of the first in the source */
     bool indexed;
     struct sw_token_index index;
     int64_t first_document; /* in the source */
@@ -39,7 +39,7 @@ struct sw_tokens {
 
 /* ---- Opening ---- */
 
-/* Finds where the tokens are and how wide. */
+/* Finds the tokens' offset and width. */
 static int read_form(const struct sw_tokens *t, struct file *f, struct sw_error *err)
 {
     const size_t bytes = f->mapping_bytes;
@@ -65,7 +65,7 @@ static int fail_to_open(const char *path, const char *what, const char *help, st
 static int map_file(struct file *f, struct sw_error *err)
 {
     struct stat info;
-    /* a pipe would wait for a writer */
+    /* opening a pipe would wait for a writer */
     f->descriptor = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (f->descriptor < 0)
         return fail_to_open(
@@ -91,7 +91,7 @@ static int map_file(struct file *f, struct sw_error *err)
     return 0;
 }
 
-/* An index tells how wide tokens are, where the form is told by the vocabulary. */
+/* Opens the index, which tells the tokens' width if the vocabulary would otherwise. */
 static int open_index(const struct sw_tokens *t, struct file *f, bool needed, struct sw_error *err)
 {
     if (!t->is_bytes && sw_token_index_open(f->path, &f->indexed, &f->index, err) != 0)
@@ -196,7 +196,7 @@ const char *sw_tokens_path(const struct sw_tokens *t)
 
 /* ---- Reading ---- */
 
-/* Reading beyond the end of a mapped file ends the process without a word. */
+/* Checks the length: reading a mapped file past its end kills the process silently. */
 static int check_length(const struct file *f, struct sw_error *err)
 {
     struct stat info;
@@ -207,7 +207,7 @@ static int check_length(const struct file *f, struct sw_error *err)
         "the data file became shorter while it was in use; restore it and start again");
 }
 
-/* The file that has a token: the last that begins no later. */
+/* File of a token: the last that begins at or before it. */
 static const struct file *file_of(const struct sw_tokens *t, int64_t token)
 {
     int32_t low = 0, high = t->files;
@@ -221,7 +221,7 @@ static const struct file *file_of(const struct sw_tokens *t, int64_t token)
     return &t->file[low];
 }
 
-/* Part of [first, first + count) that lies in the file of `first`. */
+/* Length of the part of [first, first + count) in the file of `first`. */
 static int64_t within(const struct file *f, int64_t first, int64_t count)
 {
     const int64_t left = f->first + f->count - first;
@@ -306,7 +306,7 @@ bool sw_tokens_is_checked(const struct sw_tokens *t)
 
 /* ---- The index ---- */
 
-/* An index has a digest of all its bytes. */
+/* An index contains a digest of all its bytes. */
 uint64_t sw_tokens_digest(const struct sw_tokens *t)
 {
     uint64_t digest = 0;
@@ -363,7 +363,7 @@ int64_t sw_tokens_labels(const struct sw_tokens *t)
     return labels;
 }
 
-/* The first span that ends behind a token of the file. */
+/* First span that ends after a token of the file. */
 static int64_t span_behind(const struct file *f, int64_t token)
 {
     int64_t low = 0, high = f->index.spans;
@@ -377,8 +377,7 @@ static int64_t span_behind(const struct file *f, int64_t token)
     return low;
 }
 
-/* The next run of tokens of [*first, end) in one file that all count or all do not: returns how
- * many, *counts says which. */
+/* Length of the run from `first` in one file whose tokens all count or all do not (*counts). */
 static int64_t next_run(const struct sw_tokens *t, int64_t first, int64_t count, bool *counts)
 {
     const struct file *f = file_of(t, first);

@@ -1,5 +1,5 @@
-/* Training a plan: from a checkpoint, a published model or initial parameters to the last step,
- * with its checkpoints, its progress and the held-out loss at the end. */
+/* Trains a plan: from a checkpoint, a published model or initial parameters to the last step, with
+ * checkpoints, progress and the held-out loss. */
 #ifndef SW_TRAIN_H
 #define SW_TRAIN_H
 
@@ -11,17 +11,17 @@
 
 struct sw_train_options {
     const char *plan_path; /* not NULL */
-    int64_t steps;         /* stop after this many; 0: the plan's total_steps */
+    int64_t steps;         /* most steps to run; 0: up to total_steps */
     struct sw_resume_options resume;
-    bool quiet; /* says only what is wrong, and why it ended before its last step */
+    bool quiet; /* true to print only errors, and the reason of an early end */
     struct sw_meant meant;
     struct sw_life *life;         /* not NULL */
-    struct sw_watch_board *board; /* not NULL; of a watcher, or nobody's */
+    struct sw_watch_board *board; /* not NULL; a watcher's, or unshared */
 };
 
-/* Collective. options: struct sw_train_options. Prints its own errors, once per job. Returns the
- * exit code, which is the verdict in attempt.json once the run got that far. Leaves at once,
- * without returning, when only this rank knows that the run ends. */
+/* Collective. options: struct sw_train_options. Prints errors once per job. Returns the exit code,
+ * equal to the verdict in attempt.json if the run got that far. Exits without returning if only
+ * this rank knows that the run ends. */
 int sw_train(struct sw_rank *rank, const void *options);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SLOW_TOKENS = 1000000000 }; /* of a rank, whose reading takes seconds */
+enum { SLOW_TOKENS = 1000000000 }; /* per rank: reading them takes seconds */
 
 /* ---- Set-up ---- */
 
@@ -18,8 +18,8 @@ static int64_t data_tokens(const struct sw_dataset *data)
     return data == NULL ? 0 : sw_dataset_train_tokens(data) + sw_dataset_holdout_tokens(data);
 }
 
-/* A token that is none of the model's ends the run before its first step, not at the one that draws
- * it. Each rank reads its part of the files. */
+/* Checks all tokens before the first step, not when a row draws a bad one. Each rank checks its
+ * part of the files. */
 static int check_tokens(const struct sw_trainer *trainer, const struct sw_dataset *data)
 {
     struct sw_rank *rank = trainer->rank;
@@ -78,7 +78,7 @@ enum sw_status sw_trainer_open(struct sw_trainer *trainer, double holdout, int64
          "the data file has another length on some node; copy it to all"},
         {digest(trainer->data) + 3 * digest(trainer->validation), plan->run->data_path,
          "the files of data, or their indexes, are not the same on some node; copy them to all"}};
-    /* that a rank may say nothing: a step, or a save that is written in the pause */
+    /* longest silence of a rank: a step, or a save written during the pause */
     return sw_rank_join(trainer->rank, same, SW_RANK_SAME, fmax(p->step_seconds, p->save_seconds));
 }
 
@@ -95,7 +95,7 @@ struct sw_dataset *sw_trainer_held(const struct sw_trainer *trainer)
 
 /* ---- Data ---- */
 
-/* The part of a row that an input is. */
+/* Row part that an input wants. */
 static struct sw_row part_of(const char *name, int32_t *to)
 {
     return (struct sw_row){.tokens = strcmp(name, "tokens") == 0 ? to : NULL,
@@ -170,7 +170,7 @@ const char *sw_trainer_describe_loss(const struct sw_trainer *trainer, double lo
         return text;
     }
     if (isnan(*bigram) && trainer->validation == NULL &&
-        sw_dataset_train_tokens(trainer->data) > 1) /* reads all that is trained on */
+        sw_dataset_train_tokens(trainer->data) > 1) /* reads all training data */
         *bigram = sw_dataset_bigram_bits(trainer->data);
     if (isnan(*bigram))
         snprintf(text, 96, "%.3f bits/byte", bits);
