@@ -32,7 +32,7 @@ const float *sw_adjustments_of(const struct sw_adjustments *a, int64_t slot)
     return a->entries + slot * a->most * SW_ADJUSTMENT_NUMBERS;
 }
 
-/* Where the token's entry is; where it is not there yet it becomes one that changes nothing. */
+/* Index of the token's entry; adds a neutral one if absent. */
 static int64_t find(struct sw_adjustments *a, int64_t slot, int32_t token)
 {
     enum { NUMBERS = SW_ADJUSTMENT_NUMBERS };

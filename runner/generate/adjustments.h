@@ -1,36 +1,34 @@
-/* What a text changes about the logits of single tokens, as `sample` reads it (sampling.h): of each
- * slot a list in the order of tokens, of biases, of tokens that may not come yet, and of those that
- * were made, where that is asked for.
+/* Changes to single tokens' logits, as `sample` reads them (sampling.h): a list per slot, ordered
+ * by token, of biases, banned tokens and, if wanted, penalties on generated tokens.
  *
- * Tokens of the prompt do not count as made, as with OpenAI and vLLM. Every rank keeps the same
- * lists of the same texts. Nothing is allocated after the beginning; where no text asks, nothing
- * is copied. */
+ * Prompt tokens do not count as generated, as in OpenAI and vLLM. Every rank keeps the same lists.
+ * Allocates only at creation; copies nothing if no sequence needs any. */
 #ifndef SW_GENERATE_ADJUSTMENTS_H
 #define SW_GENERATE_ADJUSTMENTS_H
 
 #include "runner/generate/biases.h"
 
 struct sw_adjustments {
-    int64_t slots, most; /* most: of a slot */
+    int64_t slots, most; /* most: per slot */
     float *entries;      /* [slots, most, SW_ADJUSTMENT_NUMBERS] */
-    int32_t *made;       /* [slots, most] how often the token was made */
+    int32_t *made;       /* [slots, most] how often the token was generated */
     int64_t *count;      /* [slots] */
 };
 
-/* most: as sw_sampling_adjustments has it. false: out of memory, and nothing is left behind. */
+/* most: from sw_sampling_adjustments. False: out of memory, with nothing left behind. */
 bool sw_adjustments_create(int64_t slots, int64_t most, struct sw_adjustments *out);
-void sw_adjustments_free(struct sw_adjustments *adjustments); /* zeros are allowed */
+void sw_adjustments_free(struct sw_adjustments *adjustments); /* may be zeroed */
 
-/* A text begins in the slot; biases: NULL for none. bans: whether `banned` are. */
+/* Starts a sequence in the slot; biases: NULL for none. bans: true to ban its `banned`. */
 void sw_adjustments_begin(struct sw_adjustments *adjustments, int64_t slot,
                           const struct sw_biases *biases, bool bans);
-/* What was banned is not any more. */
+/* Lifts the ban. */
 void sw_adjustments_allow(struct sw_adjustments *adjustments, int64_t slot,
                           const struct sw_biases *biases);
-/* A token was made, which costs it that much the next time: presence once, frequency each time. */
+/* Counts a generated token; penalties: presence once, frequency each time. */
 void sw_adjustments_made(struct sw_adjustments *adjustments, int64_t slot, int32_t token,
                          double presence, double frequency);
-/* Those of the slot [count, SW_ADJUSTMENT_NUMBERS]. */
+/* The slot's list [count, SW_ADJUSTMENT_NUMBERS]. */
 const float *sw_adjustments_of(const struct sw_adjustments *adjustments, int64_t slot);
 
 #endif

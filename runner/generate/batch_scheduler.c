@@ -64,7 +64,7 @@ static bool is_before(const struct sw_batch_scheduler *t, int64_t slot, int64_t 
     return a->ahead != b->ahead ? a->ahead != t->others_first : a->arrival < b->arrival;
 }
 
-/* Of all that are read the first; -1: none is. */
+/* First of all waiting prompts; -1: none. */
 static int64_t first_prompt(const struct sw_batch_scheduler *t)
 {
     int64_t best = -1;
@@ -74,7 +74,7 @@ static int64_t first_prompt(const struct sw_batch_scheduler *t)
     return best;
 }
 
-/* Whether texts that run get their next tokens in a call for prompts. */
+/* True if calls for prompts also give running sequences their next tokens. */
 static bool gives_tokens(const struct sw_batch_scheduler *t, enum sw_program_kind kind)
 {
     return kind == SW_PROGRAM_READ || (t->mixes && kind == SW_PROGRAM_PREFILL);

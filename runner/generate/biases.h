@@ -1,5 +1,5 @@
-/* What a text asks of single tokens: to come more or less often, or not before it has some length.
- * Plain data, the same on every rank. */
+/* A sequence's wishes about single tokens: more or less likely, or banned up to some length. Plain
+ * data, the same on every rank. */
 #ifndef SW_GENERATE_BIASES_H
 #define SW_GENERATE_BIASES_H
 
@@ -9,15 +9,14 @@
 /* Each token at most once in a list. */
 struct sw_biases {
     int32_t count, banned_count;
-    int32_t token[SW_BIASED_TOKENS]; /* [count], each with what is added to its logit */
+    int32_t token[SW_BIASED_TOKENS]; /* [count], each with its addend to the logit */
     float bias[SW_BIASED_TOKENS];
-    int32_t banned[SW_BANNED_TOKENS]; /* [banned_count] until the text has its min_tokens */
+    int32_t banned[SW_BANNED_TOKENS]; /* [banned_count] until min_tokens are generated */
 };
 
-/* Adds tokens to `banned`: but those that are there, and those beyond the vocabulary. false: there
- * is no room for all of them. */
+/* Adds tokens to `banned`, except those in it or beyond the vocabulary. False: no room for all. */
 bool sw_biases_ban(struct sw_biases *biases, int64_t vocab, const int32_t *tokens, size_t count);
-/* The model's own that end a text. */
+/* Bans the model's end tokens. */
 bool sw_biases_ban_ends(struct sw_biases *biases, int64_t vocab, const struct sw_codec *codec);
 
 #endif

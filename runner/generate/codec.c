@@ -11,10 +11,10 @@
 enum { BYTE_VALUES = 256 };
 
 struct sw_codec {
-    struct sw_tokenizer *tokenizer; /* NULL: it cannot be read, `why` */
+    struct sw_tokenizer *tokenizer; /* NULL: not readable, see `why` */
     struct sw_text_scratch *scratch;
     struct sw_error why;
-    size_t longest; /* bytes that one token stands for */
+    size_t longest; /* most bytes of one token */
 };
 
 static int out_of_memory(struct sw_error *err)
@@ -58,7 +58,7 @@ int sw_codec_open(const struct sw_codec_model *model, struct sw_codec **out, str
     struct sw_codec *codec = calloc(1, sizeof *codec);
     if (codec == NULL)
         return out_of_memory(err);
-    /* one that cannot be read is no obstacle to those who give and take tokens */
+    /* an unreadable tokenizer does not prevent using tokens */
     if (open_tokenizer(model, &codec->tokenizer, &codec->why) != 0)
         codec->tokenizer = NULL;
     if (codec->why.status == SW_ENVIRONMENT) {
@@ -129,7 +129,7 @@ int sw_codec_encode(struct sw_codec *codec, const char *text, size_t bytes, bool
     struct sw_ids ids = {0};
     if (codec->tokenizer == NULL)
         return sw_fail_as(err, &codec->why);
-    /* also of an empty text, there is something to free */
+    /* even an empty text gives a pointer to free */
     if (sw_ids_reserve(&ids, 1) != 0 || sw_tokenizer_encode(codec->tokenizer, codec->scratch, text,
                                                             bytes, &options, &ids, err) != 0) {
         sw_ids_free(&ids);
@@ -174,7 +174,7 @@ const char *sw_codec_bytes(const struct sw_codec *codec, int32_t token, size_t *
 /* ---- Token by token ---- */
 
 struct sw_detokenizer {
-    struct sw_text_decoder *decoder; /* NULL: of a codec that cannot read */
+    struct sw_text_decoder *decoder; /* NULL: the codec cannot read */
     struct sw_chars text;
 };
 

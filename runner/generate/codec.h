@@ -1,5 +1,5 @@
-/* Text and tokens of a model's folder, as far as generating and scoring need them: what ends a
- * text, encoding a prompt, decoding token by token. Owns what it opens; one thread. */
+/* Text and tokens of a model's folder for generating and scoring: end tokens, encoding prompts,
+ * decoding token by token. Owns the files it opens; one thread. */
 #ifndef SW_CODEC_H
 #define SW_CODEC_H
 
@@ -11,58 +11,57 @@
 
 struct sw_codec;
 
-/* Whose texts they are. */
+/* Model whose texts are coded. */
 struct sw_codec_model {
-    const char *folder; /* of its weights, and of its tokenizer where it has one */
+    const char *folder; /* folder of its weights, and its tokenizer if any */
     int64_t vocab_size;
-    bool was_bytes;   /* it was trained on bytes (data.format) */
-    bool wants_bytes; /* --bytes: whatever lies in the folder */
+    bool was_bytes;   /* true if trained on bytes (data.format) */
+    bool wants_bytes; /* --bytes: ignores the folder's tokenizer */
 };
-/* Each byte is the token of its value where that was asked for and, in a folder without any
- * tokenizer, for a model of bytes: one that was trained so, or of 256 tokens. Where the folder has
- * no tokenizer for another model, or one that cannot be read, texts cannot be given or shown;
- * that is no error here. Errors (SW_BAD_INPUT): bytes for fewer than 256 tokens; (SW_ENVIRONMENT).
- */
+/* Opens the folder's tokenizer. Bytes are tokens if requested or, without a tokenizer, for a byte
+ * model: trained on bytes, or with 256 tokens. If another model lacks a readable tokenizer, texts
+ * cannot be read or shown; that is no error here. Errors (SW_BAD_INPUT): bytes with fewer than 256
+ * tokens; (SW_ENVIRONMENT). */
 int sw_codec_open(const struct sw_codec_model *model, struct sw_codec **out, struct sw_error *err);
 void sw_codec_free(struct sw_codec *codec); /* may be NULL */
 
-/* Whether text can be given and shown at all; why not is the error of encoding. */
+/* True if text can be read and shown; else encoding fails with the reason. */
 bool sw_codec_can_read(const struct sw_codec *codec);
-/* Why not. */
+/* The reason. */
 const struct sw_error *sw_codec_why(const struct sw_codec *codec);
-/* A line for people about how the tokenizer was read, i from 0; NULL: no more of them. */
+/* Note i, from 0, about loading the tokenizer, for people; NULL: no more. */
 const char *sw_codec_note(const struct sw_codec *codec, int32_t i);
-/* The model's tokens that end a text, *count of them, the codec's. */
+/* The model's end tokens, *count; the codec's memory. */
 const int32_t *sw_codec_end_tokens(const struct sw_codec *codec, size_t *count);
-/* Whether a text ends with this token. */
+/* True if this token ends a sequence. */
 bool sw_codec_ends(const struct sw_codec *codec, int32_t token);
-/* The most bytes of a text that one token stands for; 0: none does. */
+/* Largest number of bytes of one token; 0: none known. */
 size_t sw_codec_longest(const struct sw_codec *codec);
-/* Tokens of a text, malloc'ed; begins: what the model puts before a text comes first. */
+/* Tokens of a text, malloc'ed; begins: true to prefix the model's begin tokens. */
 int sw_codec_encode(struct sw_codec *codec, const char *text, size_t bytes, bool begins,
                     int32_t **tokens, int64_t *count, struct sw_error *err);
-/* The same of a conversation, with what begins an answer; *end: the token that ends it. *bytes: of
- * its text, which becomes no tokens where it has more than most_bytes. Errors: as sw_chat_encode;
- * the tokenizer cannot be read. */
+/* Tokens of a conversation and the beginning of an answer; *end: end token of the answer. *bytes:
+ * length of the text; above most_bytes no tokens are made. Errors: as sw_chat_encode; the tokenizer
+ * cannot be read. */
 int sw_codec_converse(struct sw_codec *codec, const struct sw_chat_template *chat,
                       const struct sw_chat_talk *talk, size_t most_bytes, size_t *bytes,
                       int32_t **tokens, int64_t *token_count, int32_t *end, struct sw_error *err);
-/* The name of the template whose special tokens the tokenizer has, where just one of llama-3 and
- * chatml fits; NULL: nobody knows. For a model that has none of its own. */
+/* Name of the template for a model without its own, if the tokenizer has the special tokens of
+ * exactly one of llama-3 and chatml; NULL: unknown. */
 const char *sw_codec_template(const struct sw_codec *codec);
-/* The bytes that a token stands for, which need not be whole characters; NULL: it is none. */
+/* Bytes of a token, maybe partial characters; NULL: no such token. */
 const char *sw_codec_bytes(const struct sw_codec *codec, int32_t token, size_t *bytes);
 
-/* A text that is written token by token, behind a prompt: always UTF-8, whole characters only. */
+/* Text of tokens decoded one by one after a prompt: always UTF-8, whole characters only. */
 struct sw_detokenizer;
-/* continues: a prompt stands before it, so that its first space stays. */
+/* continues: true if a prompt precedes, so that a first space stays. */
 int sw_detokenizer_new(const struct sw_codec *codec, bool continues, struct sw_detokenizer **out,
                        struct sw_error *err);
 void sw_detokenizer_free(struct sw_detokenizer *detokenizer); /* may be NULL */
 int sw_detokenizer_feed(struct sw_detokenizer *detokenizer, int32_t token, struct sw_error *err);
-/* No more comes: what is left of an incomplete character is U+FFFD. */
+/* Ends the text: an incomplete character becomes U+FFFD. */
 int sw_detokenizer_finish(struct sw_detokenizer *detokenizer, struct sw_error *err);
-/* So far, with a 0 behind it; the detokenizer's, until it is fed again. */
+/* Text so far, 0-terminated; the detokenizer's memory until the next token. */
 const char *sw_detokenizer_text(const struct sw_detokenizer *detokenizer, size_t *bytes);
 
 #endif

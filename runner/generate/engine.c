@@ -13,16 +13,16 @@
 
 struct slot {
     struct sw_sequence sequence;
-    int64_t cached;  /* positions that the cache has */
+    int64_t cached;  /* positions in the cache */
     int64_t made;    /* new tokens */
-    int32_t pending; /* the newest token, which the cache has not */
+    int32_t pending; /* newest token, not yet in the cache */
 };
 
 struct sw_engine {
     struct sw_executor *executor;
     int64_t max_tokens, vocab;
     struct slot *slot;
-    int32_t *seen; /* of each slot [slots, words] */
+    int32_t *seen; /* [slots, words], bitmaps of tokens that occurred */
     struct sw_batch_scheduler scheduler;
     struct sw_prefixes prefixes;
     struct sw_adjustments adjustments;
@@ -32,7 +32,7 @@ struct sw_engine {
 
 /* ---- The engine ---- */
 
-/* A program of the set from which shapes can be read; NULL: none serves. */
+/* Some program with a serving shape; NULL: none serves. */
 static const struct sw_program *any_program(const struct sw_program_set *set)
 {
     static const enum sw_program_kind kinds[] = {SW_PROGRAM_PREFILL, SW_PROGRAM_SCORE};
@@ -58,7 +58,7 @@ static bool allocate(struct sw_engine *e, const struct sw_program *p)
            sw_prefixes_create(slots, e->max_tokens + 1, e->rows.chunk, &e->prefixes);
 }
 
-/* Finds what layers with a window keep, where that is less than a text. */
+/* Finds the positions kept by layers with a window, if fewer than a sequence's. */
 static void find_ring(const struct sw_program *p, struct sw_prefixes *prefixes)
 {
     for (int32_t i = 0; i < p->op_count; i++) {
@@ -125,14 +125,14 @@ const struct sw_engine_counts *sw_engine_counts(const struct sw_engine *e)
 
 /* ---- Slots ---- */
 
-/* Tokens of the prompt that are read: of one that is scored the last is only predicted, and
- * `decode` takes it from there. */
+/* Number of prompt tokens to read: a scored prompt's last one is only predicted, and `decode`
+ * continues from there. */
 static int64_t read_tokens(const struct slot *s)
 {
     return s->sequence.scored ? s->sequence.token_count - 1 : s->sequence.token_count;
 }
 
-/* Of these the first ones, which are fed in chunks of several tokens. */
+/* Number of those in chunks of several tokens. */
 static int64_t chunked_tokens(const struct sw_engine *e, const struct slot *s)
 {
     const int64_t all = read_tokens(s);
@@ -141,7 +141,7 @@ static int64_t chunked_tokens(const struct sw_engine *e, const struct slot *s)
     return e->rows.mixes ? 0 : e->rows.tails ? all - sw_serving_tail(all, e->rows.chunk) : all;
 }
 
-/* Whether `read` has what is left of the prompt. */
+/* True if `read` takes the rest of the prompt. */
 static bool has_tail(const struct sw_engine *e, const struct slot *s)
 {
     return e->rows.tails && s->cached >= chunked_tokens(e, s) && s->cached < read_tokens(s);
@@ -152,7 +152,7 @@ static bool is_busy(const struct sw_engine *e, int64_t slot)
     return sw_batch_scheduler_is_busy(&e->scheduler, slot);
 }
 
-/* Uniform in [0, 1), as an fp32 number: of the text's seed and the token's place in it. */
+/* Uniform fp32 number in [0, 1) from the sequence's seed and the token's position. */
 static float draw(const struct slot *s)
 {
     const uint64_t mixed = sw_hash_mix(sw_hash_mix(s->sequence.seed) +
@@ -168,9 +168,8 @@ static void set_settings(struct sw_engine *e, int64_t row, int64_t slot)
         return;
     const bool rests = sw_rows_tokens(&e->rows, row) == 0;
     to[SW_SAMPLING_TOP] = rests ? 0 : (float)s->sequence.top;
-    if (rests ||
-        (s->cached + 1 < s->sequence.token_count &&
-         !sw_batch_scheduler_reads(&e->scheduler, slot))) { /* which is the most probable? */
+    if (rests || (s->cached + 1 < s->sequence.token_count &&
+                  !sw_batch_scheduler_reads(&e->scheduler, slot))) { /* only ranks tokens */
         to[SW_SAMPLING_TEMPERATURE] = to[SW_SAMPLING_TOP_K] = to[SW_SAMPLING_MIN_P] = 0;
         to[SW_SAMPLING_DRAW] = to[SW_SAMPLING_ADJUSTED] = 0;
         to[SW_SAMPLING_TOP_P] = to[SW_SAMPLING_PENALTY] = 1;
@@ -191,7 +190,7 @@ static void mark_seen(struct sw_engine *e, int64_t i, int32_t token)
         e->seen[i * e->rows.words + token / 32] |= (int32_t)(UINT32_C(1) << (token % 32));
 }
 
-/* Runs the program over the rows that were made ready. */
+/* Runs the program on the prepared rows. */
 static int run_rows(struct sw_engine *e, enum sw_program_kind kind, struct sw_error *err)
 {
     struct sw_slots_state state = {.adjustments = &e->adjustments};
@@ -228,7 +227,7 @@ static void read_top(const struct sw_engine *e, int64_t row, struct sw_top *top)
     }
 }
 
-/* What a text's next token depends on beside the cache. */
+/* Records a new token for penalties and adjustments. */
 static void note_made(struct sw_engine *e, int64_t i, int32_t token)
 {
     const struct sw_sequence *sequence = &e->slot[i].sequence;
@@ -241,7 +240,7 @@ static void note_made(struct sw_engine *e, int64_t i, int32_t token)
         sw_adjustments_allow(&e->adjustments, i, sequence->biases);
 }
 
-/* What the program sampled behind the row's last token. */
+/* Takes the token sampled after the row's last one. */
 static void take_token(struct sw_engine *e, int64_t row, const struct sw_engine_calls *calls)
 {
     struct slot *s = &e->slot[sw_rows_slot(&e->rows, row)];
@@ -255,11 +254,11 @@ static void take_token(struct sw_engine *e, int64_t row, const struct sw_engine_
     s->made++;
     if (!more || s->made >= s->sequence.max_new_tokens)
         end_sequence(e, sw_rows_slot(&e->rows, row), calls, false);
-    else if (s->cached + 1 >= e->max_tokens) /* the newest one counts, too */
+    else if (s->cached + 1 >= e->max_tokens) /* the newest token counts too */
         end_sequence(e, sw_rows_slot(&e->rows, row), calls, true);
 }
 
-/* Behind the chunks of a scored prompt: what is left for `decode`. */
+/* After a scored prompt's chunks: leaves the rest to `decode`. */
 static void leave_chunks(struct sw_engine *e, int64_t slot, const struct sw_engine_calls *calls)
 {
     struct slot *s = &e->slot[slot];
@@ -270,7 +269,7 @@ static void leave_chunks(struct sw_engine *e, int64_t slot, const struct sw_engi
         end_sequence(e, slot, calls, false);
 }
 
-/* Of the free slots the one whose cache saves the text most; -1: none saves more than it loses. */
+/* Free slot whose cache saves the most; -1: none saves more than it loses. */
 static int64_t slot_with_prefix(const struct sw_engine *e, const struct sw_sequence *sequence)
 {
     const int64_t chunked = chunked_tokens(e, &(struct slot){.sequence = *sequence});
@@ -288,8 +287,8 @@ static int64_t slot_with_prefix(const struct sw_engine *e, const struct sw_seque
     return best;
 }
 
-/* Of the shards of the batch the one with fewest texts has it: their rows are its own. In it the
- * slot that was taken longest ago: what stands there is least likely to be asked for again. */
+/* Free slot on the batch's shard with the fewest sequences, since rows are a shard's own: the least
+ * recently used, whose cache is least likely to be reused. */
 static int64_t slot_of_fewest(const struct sw_engine *e)
 {
     const int64_t each = e->rows.slots / e->rows.shards;
@@ -329,8 +328,8 @@ bool sw_engine_is_busy(const struct sw_engine *e)
     return false;
 }
 
-/* Positions of the text that stand in its slot already. A text that is scored is told of every
- * token, and leaves nothing: `score` and `decode` make its positions. */
+/* Positions of the sequence already in its slot. A scored one reuses and leaves none: it must
+ * report every token, and `score` and `decode` compute its positions. */
 static int64_t keep_prefix(struct sw_engine *e, int64_t slot, const struct sw_sequence *sequence)
 {
     const int64_t chunked = chunked_tokens(e, &e->slot[slot]);
@@ -347,7 +346,7 @@ void sw_engine_admit(struct sw_engine *e, int64_t slot, const struct sw_sequence
                      const struct sw_engine_calls *calls, int64_t *kept)
 {
     struct slot *s = &e->slot[slot];
-    /* of a text that is scored the last token is only predicted */
+    /* a scored sequence's last token is only predicted */
     const int64_t room =
         sequence->max_new_tokens > 0 ? e->max_tokens - 1 : e->max_tokens + sequence->scored;
     *s = (struct slot){.sequence = *sequence};
@@ -376,7 +375,7 @@ void sw_engine_drop(struct sw_engine *e, int64_t slot)
     sw_batch_scheduler_end(&e->scheduler, slot);
 }
 
-/* The log-probabilities of the tokens behind those that were just fed. */
+/* Reports the log-probabilities of the tokens after those just fed. */
 static void tell_scores(struct sw_engine *e, int64_t row, const struct sw_engine_calls *calls)
 {
     const struct slot *s = &e->slot[sw_rows_slot(&e->rows, row)];
@@ -386,7 +385,7 @@ static void tell_scores(struct sw_engine *e, int64_t row, const struct sw_engine
                       sw_rows_output(&e->rows, row * e->rows.length + t));
 }
 
-/* What the program said of a row's tokens. */
+/* Takes the program's results for a row. */
 static void take_chunk(struct sw_engine *e, int64_t row, const struct sw_engine_calls *calls)
 {
     struct slot *s = &e->slot[sw_rows_slot(&e->rows, row)];
@@ -408,7 +407,7 @@ static void take_chunk(struct sw_engine *e, int64_t row, const struct sw_engine_
     }
 }
 
-/* A row of no tokens. */
+/* Makes the row idle. */
 static void rest_row(struct sw_engine *e, int64_t row)
 {
     const int64_t shard = row / (e->rows.count / e->rows.shards);
@@ -416,8 +415,8 @@ static void rest_row(struct sw_engine *e, int64_t row)
     set_settings(e, row, sw_rows_slot(&e->rows, row));
 }
 
-/* Tokens [first, ..) of `end` of the slot's prompt, as many as a row has. Returns where the next
- * row begins. */
+/* Sets a row to tokens [first, ..) of `end` of the slot's prompt, as many as fit. Returns the next
+ * row's first token. */
 static int64_t read_row(struct sw_engine *e, int64_t row, int64_t slot, int64_t first, int64_t end)
 {
     const struct slot *s = &e->slot[slot];
@@ -427,7 +426,7 @@ static int64_t read_row(struct sw_engine *e, int64_t row, int64_t slot, int64_t 
     return next;
 }
 
-/* The token that the slot goes on with, which waits for one. */
+/* Sets a row to the slot's newest token. */
 static void feed_row(struct sw_engine *e, int64_t row, int64_t slot)
 {
     const struct slot *s = &e->slot[slot];
@@ -437,13 +436,13 @@ static void feed_row(struct sw_engine *e, int64_t row, int64_t slot)
         s->cached < s->sequence.token_count ? s->sequence.tokens[s->cached] : s->pending;
 }
 
-/* What prompts wait for whose tokens are read one by one. */
+/* Program for prompts whose tokens are read one by one. */
 static enum sw_program_kind singles(const struct sw_engine *e)
 {
     return e->rows.tails ? SW_PROGRAM_READ : SW_PROGRAM_PREFILL;
 }
 
-/* Whether calls of the program have the next token of every text that runs. */
+/* True if calls of the program give every running sequence its next token. */
 static bool has_tokens(const struct sw_engine *e, enum sw_program_kind kind)
 {
     return kind == SW_PROGRAM_DECODE || kind == SW_PROGRAM_READ ||
@@ -468,8 +467,8 @@ static int64_t wanted_rows(const struct sw_engine *e, enum sw_program_kind kind)
     return most;
 }
 
-/* Prompts in their order, each as many rows of a shard as it takes; what is left
- * of the rows rests. */
+/* Places prompts in order, each on as many rows of its shard as it needs; the other rows are
+ * idle. */
 static void fill_rows(struct sw_engine *e, enum sw_program_kind kind)
 {
     const int64_t each = e->rows.count / e->rows.shards;
@@ -488,9 +487,9 @@ static void fill_rows(struct sw_engine *e, enum sw_program_kind kind)
     }
 }
 
-/* Prompts in their order into rows [front, back) of a shard. Those that are sampled are first: the
- * last tokens of prompts; the others fill the rows from behind, a prompt's one behind the other.
- * What is left between them is [returned, *back). */
+/* Places prompts in order into rows [front, back) of a shard: their last tokens, which are sampled,
+ * from the front, the others from the back, a prompt's being adjacent. Free rows between:
+ * [returned, *back). */
 static int64_t fill_prompts(struct sw_engine *e, int64_t shard, int64_t front, int64_t *back)
 {
     for (int64_t slot = sw_batch_scheduler_first(&e->scheduler, singles(e), shard, -1);
@@ -509,7 +508,7 @@ static int64_t fill_prompts(struct sw_engine *e, int64_t shard, int64_t front, i
     return front;
 }
 
-/* Of every text that runs its next token, then, but in calls of `decode`, prompts. */
+/* Places every running sequence's next token, then, except in `decode`, prompts. */
 static void fill_tokens(struct sw_engine *e, enum sw_program_kind kind)
 {
     const int64_t each = e->rows.count / e->rows.shards, slots = e->rows.slots / e->rows.shards;
@@ -526,14 +525,14 @@ static void fill_tokens(struct sw_engine *e, enum sw_program_kind kind)
     }
 }
 
-/* What was sampled behind the token that a slot was fed: a new one, or, of a prompt that is ranked,
- * what would be most probable in the place of the next. */
+/* Takes the token sampled after a slot's newest: a new one or, in a ranked prompt, the most
+ * probable ones at the next position. */
 static void take_decoded(struct sw_engine *e, int64_t row, const struct sw_engine_calls *calls)
 {
     const int64_t slot = sw_rows_slot(&e->rows, row);
     struct slot *s = &e->slot[slot];
     sw_prefixes_wrote(&e->prefixes, slot, s->cached + 1);
-    if ((e->rows.mixes || e->rows.tails) && !s->sequence.scored) /* as its prompt's last ones */
+    if ((e->rows.mixes || e->rows.tails) && !s->sequence.scored) /* like its prompt */
         sw_prefixes_add(&e->prefixes, slot, s->cached, e->rows.tokens[row]);
     s->cached++;
     if (s->cached >= s->sequence.token_count) {
@@ -639,7 +638,7 @@ int sw_engine_run(struct sw_engine *e, const struct sw_engine_calls *calls, stru
 /* ---- Scores ---- */
 
 struct scores {
-    float *const *logprobs; /* the caller's */
+    float *const *logprobs; /* owned by the caller */
 };
 
 static void keep_score(void *context, const struct sw_sequence *sequence, int64_t index,

@@ -16,48 +16,46 @@
 #include "runner/generate/adjustments.h"
 #include "runner/rank/execute.h"
 
-/* How tokens are chosen: core/ir/sampling.h. {0} with penalty 1 and top_p 1: the most probable
- * one. */
+/* Sampling settings (core/ir/sampling.h). {0} with penalty 1 and top_p 1: greedy. */
 struct sw_sampling {
     double temperature, top_p, min_p, penalty;
     int64_t top_k;
-    double presence, frequency; /* off the logit of a token that was made: once, each time */
+    double presence, frequency; /* subtracted from a generated token's logit: once, each time */
 };
 
-/* A text to go on with. */
+/* A prompt to continue. */
 struct sw_sequence {
-    int64_t number;        /* the caller's */
-    const int32_t *tokens; /* of the prompt, >= 1; the caller's until the text has ended */
+    int64_t number;        /* chosen by the caller */
+    const int32_t *tokens; /* prompt, >= 1 token; the caller's until the sequence ends */
     int64_t token_count;
-    int64_t max_new_tokens; /* >= 1; never beyond the cache; of one that is scored perhaps 0 */
+    int64_t max_new_tokens; /* >= 1; limited by the cache; may be 0 if scored */
     struct sw_sampling sampling;
-    int64_t min_tokens;             /* so many new ones before one that is banned; 0: none is */
-    const struct sw_biases *biases; /* the caller's until the text has ended; NULL: none */
-    uint64_t seed;                  /* of this text: with its place in it decides what is drawn */
-    bool ahead; /* its prompt may be read before those that came before it (batch_scheduler.h) */
-    /* Log-probabilities of the prompt's own tokens are wanted. */
+    int64_t min_tokens;             /* new tokens before banned ones are allowed; 0: no ban */
+    const struct sw_biases *biases; /* the caller's until the sequence ends; NULL: none */
+    uint64_t seed;                  /* of this sequence; determines each draw with the position */
+    bool ahead;                     /* true if its prompt has priority (batch_scheduler.h) */
+    /* True to report log-probabilities of the prompt's own tokens. */
     bool scored;
-    /* So many of the most probable tokens are wanted in the place of each new one, at most
-     * SW_TOP_TOKENS; and, where it is scored, of each of the prompt's, for which that is fed to
-     * `decode` token by token. */
+    /* Number of most probable tokens to report with each new one, at most SW_TOP_TOKENS; if scored
+     * also for each prompt token, which is then fed to `decode` one by one. */
     int32_t top;
 };
 
-/* The most probable tokens in one place, the first first; of equals the lower token. */
+/* Most probable tokens at a position, the best first, the lower of equals. */
 struct sw_top {
-    int32_t count; /* as wanted, or as many as the vocabulary has */
+    int32_t count; /* as requested, or the vocabulary's size */
     int32_t token[SW_TOP_TOKENS];
     double logprob[SW_TOP_TOKENS];
 };
 
 struct sw_engine_calls {
-    /* The next text: 1; there is none: 0; -1 (err filled). The same on every rank. */
+    /* Next sequence: 1; none: 0; -1 with err filled. The same on every rank. */
     int (*next)(void *context, struct sw_sequence *out, struct sw_error *err);
-    /* A token of a text, its index-th new one, its log-probability and the most probable ones
-     * there; whether more are wanted. */
+    /* New token number `index`, its log-probability and the most probable tokens there. True if
+     * more are wanted. */
     bool (*token)(void *context, const struct sw_sequence *sequence, int64_t index, int32_t token,
                   double logprob, const struct sw_top *top);
-    /* It has ended; full: for want of room in the cache. */
+    /* End of a sequence; full: true if the cache has no room left. */
     void (*ended)(void *context, const struct sw_sequence *sequence, bool full);
     /* Of a text that is scored: of its prompt's token `index` >= 1 the log-probability; the most
      * probable ones there. Each in order. NULL: nobody asks. */
@@ -82,30 +80,28 @@ struct sw_engine;
 int sw_engine_create(struct sw_executor *executor, struct sw_engine **out, struct sw_error *err);
 void sw_engine_free(struct sw_engine *engine); /* may be NULL */
 
-/* Of one text, prompt and all: what the cache has room for, or less where a limit was set (the
- * cache's is rounded up to whole chunks; a larger limit does nothing). */
+/* Limits a sequence's tokens, prompt included, below the cache's room (whole chunks); a larger
+ * limit has no effect. */
 void sw_engine_limit(struct sw_engine *engine, int64_t max_tokens);
 int64_t sw_engine_max_tokens(const struct sw_engine *engine);
 int64_t sw_engine_slots(const struct sw_engine *engine);
 
-/* Collective. Makes texts until there are no more. A prompt of at least max_tokens tokens has no
- * room for another one: it ends, full, without any. Errors: of `next` and of the executor. */
+/* Collective. Generates sequences until there are no more. A prompt of max_tokens or more ends at
+ * once, full. Errors: from `next` and the executor. */
 int sw_engine_run(struct sw_engine *engine, const struct sw_engine_calls *calls,
                   struct sw_error *err);
 
-bool sw_engine_has_room(const struct sw_engine *engine); /* a slot is free */
-/* A slot for the text: where a beginning of its prompt stands in a free one from an earlier text,
- * and that is at least half of what stands there, the one with the longest; else, of the rank of
- * the batch that has fewest texts, the one that was taken longest ago. -1: every slot has a text.
- */
+bool sw_engine_has_room(const struct sw_engine *engine); /* true if a slot is free */
+/* Chooses a slot: the free one with the longest reusable prefix, if that is at least half of the
+ * slot's old prompt; else, on the batch's shard with the fewest sequences, the least recently used.
+ * -1: none is free. */
 int64_t sw_engine_free_slot(const struct sw_engine *engine, const struct sw_sequence *sequence);
-/* The slot, a free one, takes the text. As in sw_engine_run one without room ends at once. *kept
- * (may be NULL; left alone where it ends at once for want of room): how many of the prompt's tokens
- * stood in the slot and are not read again (prefix.h). What is said of the text does not depend on
- * them. */
+/* Puts the sequence into a free slot. As in sw_engine_run, one without room ends at once. *kept
+ * (may be NULL; unchanged if it ends at once): number of prompt tokens reused from the cache
+ * (prefix.h), which does not change any result. */
 void sw_engine_admit(struct sw_engine *engine, int64_t slot, const struct sw_sequence *sequence,
                      const struct sw_engine_calls *calls, int64_t *kept);
-/* The slot is free; what text it had is not heard of again. */
+/* Frees the slot; its sequence is not reported again. */
 void sw_engine_drop(struct sw_engine *engine, int64_t slot);
 bool sw_engine_is_busy(const struct sw_engine *engine);
 /* Collective. Runs one program: chunks of prompts, in the order in which they were admitted but for
@@ -115,9 +111,8 @@ bool sw_engine_is_busy(const struct sw_engine *engine);
 int sw_engine_step(struct sw_engine *engine, const struct sw_engine_calls *calls,
                    struct sw_error *err);
 
-/* Collective. Log-probabilities of tokens 1 .. of `count` texts, at most as many as there are slots
- * and each at most max_tokens + 1 long: logprobs[i][t - 1] is that of token t given those before
- * it. */
+/* Collective. Log-probabilities of tokens 1 .. of `count` sequences, at most one per slot, each at
+ * most max_tokens + 1 long: logprobs[i][t - 1] is token t's, given those before it. */
 int sw_engine_score(struct sw_engine *engine, const struct sw_sequence *sequences, int64_t count,
                     float *const *logprobs, struct sw_error *err);
 

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A text that is being made, or waits for those before it to be written. */
+/* A sequence being generated, or waiting for earlier ones to be written. */
 struct completion {
     const struct sw_prompt *prompt;
     int64_t sample;
@@ -25,23 +25,23 @@ struct run {
     struct sw_session *session;
     const struct sw_generate_options *options;
     struct sw_prompts prompts;
-    struct sw_biases biases; /* of all texts: the model's own tokens that end one */
+    struct sw_biases biases; /* for every sequence: the model's end tokens */
     struct completion *text; /* [prompts.samples] */
     int64_t next_prompt, next_sample, started, written;
-    int64_t end_prompt; /* behind those of this part */
+    int64_t end_prompt; /* after those of this part */
     struct sw_lines lines;
-    int64_t done; /* texts that were there when a run goes on */
-    int64_t cut;  /* texts that found no room for all the tokens that they might have had */
-    FILE *out;    /* rank 0's */
-    int64_t ended, wanted; /* texts, of this run and part */
-    double told;           /* when the terminal's line was written */
-    bool streams;          /* one text to stdout as it comes */
+    int64_t done;          /* sequences already written when continuing */
+    int64_t cut;           /* sequences cut short for want of cache */
+    FILE *out;             /* rank 0's */
+    int64_t ended, wanted; /* sequences of this run and part */
+    double told;           /* time of the latest progress line */
+    bool streams;          /* true to stream one text to stdout */
     size_t streamed;
 };
 
 /* ---- Asked by the engine ---- */
 
-/* From the next text to the one behind it. */
+/* Advances to the next sequence. */
 static void pass_text(struct run *r)
 {
     if (++r->next_sample == r->prompts.at[r->next_prompt].params.n) {
@@ -71,8 +71,8 @@ static int next_sequence(void *context, struct sw_sequence *out, struct sw_error
                                 .sampling = sw_sampling_params_sampling(params),
                                 .min_tokens = params->min_new_tokens,
                                 .biases = params->min_new_tokens > 0 ? &r->biases : NULL,
-                                /* a text's own, whatever else is in the file: prompts that are
-                                   alike differ by their place */
+                                /* a sequence's own, independent of the file's other lines; equal
+                                 * prompts differ by position */
                                 .seed = sw_hash_mix((uint64_t)params->seed) +
                                         (uint64_t)r->next_prompt * 1000003u +
                                         (uint64_t)r->next_sample};
@@ -80,7 +80,7 @@ static int next_sequence(void *context, struct sw_sequence *out, struct sw_error
     return 1;
 }
 
-/* What no stop can take back any more. */
+/* Writes the text that no stop can remove any more. */
 static void stream(struct run *r, const struct completion *m)
 {
     size_t until;
@@ -132,7 +132,7 @@ static void write_text(const struct run *r, const struct completion *m)
     sw_json_object(&j, NULL);
     sw_json_integer(&j, "index", m->prompt - r->prompts.at);
     sw_json_integer(&j, "sample", m->sample);
-    /* jansson's, since a text may hold U+0000 */
+    /* jansson's, since a text may contain U+0000 */
     json_t *string = json_stringn(text, bytes);
     char *written = string != NULL ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
     if (written == NULL)
@@ -169,7 +169,7 @@ static bool is_number(const json_t *line, const char *key, int64_t wanted)
     return json_is_integer(value) && json_integer_value(value) == wanted;
 }
 
-/* Whether a line that was there is the next text's; then passes over that. */
+/* Checks that a line in the file belongs to the next sequence, and skips that. */
 static int check_line(void *context, int64_t number, const json_t *line, char text[160])
 {
     struct run *r = context;
@@ -193,7 +193,7 @@ static int check_line(void *context, int64_t number, const json_t *line, char te
     return 0;
 }
 
-/* The other ranks pass over what rank 0 found done. */
+/* Skips on all ranks the sequences rank 0 found done. */
 static enum sw_status go_on(struct run *r)
 {
     struct sw_session *s = r->session;
@@ -211,7 +211,7 @@ static enum sw_status go_on(struct run *r)
     return SW_OK;
 }
 
-/* On rank 0's terminal, where the texts go to a file: a line that is written over. */
+/* Overwrites a line on rank 0's terminal if the texts go to a file. */
 static void tell_progress(struct run *r)
 {
     const double now = sw_clock_now();
@@ -225,8 +225,7 @@ static void tell_progress(struct run *r)
     fflush(stderr);
 }
 
-/* Texts are written in the order of their prompts: those that ended behind one that did not wait.
- */
+/* Writes sequences in the order of their prompts; those that end early wait. */
 static void sequence_ended(void *context, const struct sw_sequence *sequence, bool full)
 {
     struct run *r = context;
@@ -250,7 +249,7 @@ static void sequence_ended(void *context, const struct sw_sequence *sequence, bo
 
 /* ---- The command ---- */
 
-/* stdin's all. */
+/* Reads all of stdin. */
 static int read_stream(FILE *in, char **text, size_t *bytes)
 {
     size_t capacity = 1 << 16, n;
@@ -279,7 +278,7 @@ int sw_generate_read(const char *path, char **text, size_t *bytes, struct sw_err
                             "cannot read it: %s; name a file that can be read", strerror(errno));
 }
 
-/* Every rank has the same prompts: rank 0 reads them, each makes its own of the text. */
+/* Rank 0 reads the prompts' text and shares it; every rank parses it. */
 static enum sw_status read_prompts(struct run *r)
 {
     struct sw_session *s = r->session;
@@ -308,7 +307,8 @@ static enum sw_status read_prompts(struct run *r)
     return status;
 }
 
-/* Whether this machine's last cache holds a rank's weights: reading them says nothing of memory. */
+/* True if the last-level cache holds a rank's weights: reading them then does not measure
+ * memory. */
 static bool are_weights_cached(const struct sw_session *s)
 {
     const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
@@ -316,7 +316,7 @@ static bool are_weights_cached(const struct sw_session *s)
            s->rank->programs->state.parameter_bytes <= cache;
 }
 
-/* To stderr: what was done, and how much of the memory's bandwidth reading the weights took. */
+/* Reports work done to stderr, and the share of memory bandwidth used to read weights. */
 static void say_counts(const struct run *r)
 {
     const struct sw_session *s = r->session;
@@ -354,7 +354,7 @@ static void say_counts(const struct run *r)
     fputc('\n', stderr);
 }
 
-/* What a text with min_new_tokens has none of before it has so many. */
+/* Bans end tokens for sequences with min_new_tokens. */
 static void ban_ends(struct run *r)
 {
     const int64_t vocab = r->session->rank->plan->run->model.shape.vocab_size;
@@ -377,7 +377,7 @@ static enum sw_status make_texts(struct run *r)
         sw_fail(&s->rank->err, SW_ENVIRONMENT, "out of memory for %" PRId64 " texts",
                 r->prompts.samples);
     ban_ends(r);
-    r->wanted = -r->next_sample; /* of the first prompt, those are there */
+    r->wanted = -r->next_sample; /* already done of the first prompt */
     for (int64_t i = r->next_prompt; i < r->end_prompt; i++)
         r->wanted += r->prompts.at[i].params.n;
     tell_progress(r);
@@ -385,7 +385,7 @@ static enum sw_status make_texts(struct run *r)
     if (status != SW_OK)
         return status;
     const int failed = sw_engine_run(s->engine, &calls, &s->rank->err);
-    r->wanted = r->ended; /* no line of progress stays */
+    r->wanted = r->ended; /* erases the progress line */
     tell_progress(r);
     if (failed) /* the others wait for this rank */
         sw_launch_abort(s->rank->launch, &s->rank->err, (int)s->rank->err.status);
@@ -432,7 +432,8 @@ static enum sw_status generate(struct run *r)
     return status;
 }
 
-/* Lines of a file are not known before the model is loaded; the number of slots is. */
+/* Number of sequences; a file's lines are unknown before the model is loaded, but the number of
+ * slots is needed. */
 static int64_t texts_wanted(const struct sw_generate_options *o)
 {
     return o->prompt != NULL ? o->params.n : 0;

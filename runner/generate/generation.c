@@ -40,8 +40,7 @@ static int grow(struct sw_generation *m)
     return 0;
 }
 
-/* The first byte of the first of the texts that end this one; SIZE_MAX: none is in it. `before`:
- * bytes that were looked at already. */
+/* Position of the first stop text; SIZE_MAX: none. `before`: bytes already searched. */
 static size_t find_stop(const struct sw_stops *stops, const char *text, size_t bytes, size_t before)
 {
     size_t first = SIZE_MAX;
@@ -87,7 +86,7 @@ bool sw_generation_take(struct sw_generation *m, const struct sw_codec *codec, i
     if (sw_detokenizer_feed(m->detokenizer, token, err) != 0)
         return false;
     const char *spelled = sw_detokenizer_text(m->detokenizer, &bytes);
-    /* a stop is looked for in what is new: not in the prompt, nor across its end */
+    /* searches only new text: not the prompt, nor across its end */
     const size_t own = m->begins[0];
     if (m->count < m->min_tokens)
         return true;

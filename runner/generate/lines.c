@@ -22,8 +22,8 @@ static int fail_errno(const char *path, const char *what, struct sw_error *err)
     return sw_fail_at(err, SW_ENVIRONMENT, place_of(path, 0), "%s: %s", what, strerror(errno));
 }
 
-/* Reads what is there. *good: bytes of the lines that count. A line that cannot be read is the end
- * of what a killed process or a node that went down left, and nothing may follow it. */
+/* Reads the existing lines. *good: bytes of valid lines. An unreadable line, from a killed process
+ * or node, must be the last. */
 static int read_lines(struct sw_lines *lines, const char *path, sw_lines_check check, void *context,
                       off_t *good, struct sw_error *err)
 {
@@ -120,7 +120,7 @@ int sw_lines_close(struct sw_lines *lines, const char *path, struct sw_error *er
     lines->out = NULL;
     bool failed = ferror(out) != 0;
     failed |= fflush(out) != 0;
-    /* EINVAL: it is kept on nothing that could be synchronised */
+    /* EINVAL: the device cannot sync */
     failed |= fsync(fileno(out)) != 0 && errno != EINVAL;
     const int why = errno;
     failed |= fclose(out) != 0;
@@ -137,7 +137,7 @@ void sw_lines_abandon(struct sw_lines *lines)
 
 int64_t sw_lines_part(int64_t count, int64_t part, int64_t parts)
 {
-    /* the first count % parts of them have one more; no product that could overflow */
+    /* the first count % parts parts have one more; avoids overflow */
     const int64_t extra = count % parts;
     return count / parts * part + (part < extra ? part : extra);
 }

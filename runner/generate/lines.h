@@ -1,7 +1,6 @@
-/* A file of lines of JSON that a command writes one after the other, and that the same command goes
- * on with after it was ended: the file itself is the record of what is done. Each line is written
- * at once; half of one, which is all that a killed process leaves, is cut off when the file is
- * opened again. Owns the open file; rank 0 alone has one. */
+/* A file of JSON lines that a command writes in order and, after an interruption, continues: the
+ * file itself records the work done. Each line is written at once; opening cuts off a killed
+ * process's partial line. Owns the open file; only rank 0 has one. */
 #ifndef SW_LINES_H
 #define SW_LINES_H
 
@@ -13,34 +12,33 @@
 
 struct sw_lines {
     FILE *out;    /* NULL: not open */
-    int64_t done; /* lines that were there already */
+    int64_t done; /* lines found at opening */
 };
 
-/* What is wrong with the number-th line (from 0) that was there, in text [160]; 0: nothing. */
+/* Checks line `number` (from 0) found in the file. Nonzero: a mistake, described in text [160]. */
 typedef int (*sw_lines_check)(void *context, int64_t number, const json_t *line, char text[160]);
 
-/* Begins the file anew, beside what stands there until it is committed. from, and_from: what its
- * lines are made of ("-": standard input; NULL: nothing more), which it may not replace. Errors
- * (SW_BAD_INPUT): it would, or one may not write there; (SW_ENVIRONMENT). */
+/* Begins a new file beside the old one, which stays until the commit. from, and_from: its sources
+ * ("-": standard input; NULL: none), which it must not replace. Errors (SW_BAD_INPUT): it would, or
+ * is not writable; (SW_ENVIRONMENT). */
 int sw_lines_begin(struct sw_new_file *file, const char *path, const char *from,
                    const char *and_from, struct sw_error *err);
-/* Opens or makes the file, cuts off what is no whole line at its end, and lets `check` see every
- * line. The file is locked against another process that would write it. Errors (SW_BAD_INPUT): it
- * holds something else, and is left as it is, or is no file that one may write; (SW_ENVIRONMENT):
- * it cannot be opened or cut, or another process has it. */
+/* Opens or creates the file, cuts off a partial line, and calls `check` for every line. Locks it
+ * against other writers. Errors (SW_BAD_INPUT): it holds something else and stays unchanged, or is
+ * not writable; (SW_ENVIRONMENT): it cannot be opened or cut, or another process has it. */
 int sw_lines_open(struct sw_lines *lines, const char *path, sw_lines_check check, void *context,
                   struct sw_error *err);
-/* After each line: hands it to the system. Errors: sw_lines_close tells. */
+/* Hands the line to the system; call after each. Errors: reported by sw_lines_close. */
 void sw_lines_flush(struct sw_lines *lines);
-/* Puts all of it on the disk. Errors (SW_ENVIRONMENT): something could not be written. */
+/* Syncs to disk. Errors (SW_ENVIRONMENT): some data could not be written. */
 int sw_lines_close(struct sw_lines *lines, const char *path, struct sw_error *err);
-/* As it is, after an error; may be closed already. */
+/* Closes without checks, after an error; may be closed already. */
 void sw_lines_abandon(struct sw_lines *lines);
 
-/* Part `part` of `parts` (from 0) of `count` things in order: the first of it. Part `parts` begins
- * behind the last. */
+/* First of part `part` (from 0) of `count` things in `parts` parts; part `parts` begins after the
+ * last. */
 int64_t sw_lines_part(int64_t count, int64_t part, int64_t parts);
-/* "2/8": part 2 of 8. Returns 0, or -1: it is none. */
+/* Parses "2/8", part 2 of 8. Returns 0, or -1 on a mistake. */
 int sw_lines_parse_part(const char *text, int64_t *part, int64_t *parts);
 
 #endif

@@ -32,8 +32,7 @@ void sw_logprob_diff_close(struct sw_logprob_diff *a)
     *a = (struct sw_logprob_diff){0};
 }
 
-/* The text's line; NULL: the file has none. Those of texts before it are passed over: of another
- * shard. */
+/* The text's line; NULL: absent. Skips earlier texts, of other parts. */
 static json_t *find(struct sw_logprob_diff *a, int64_t index)
 {
     ssize_t length;
@@ -59,7 +58,7 @@ static void meet(struct sw_logprob_diff *a, int64_t index, int64_t token, double
     a->sum += ours;
     a->other_sum += theirs;
     a->apart += apart;
-    /* the first; then larger ones, and the first that is no number stays */
+    /* the first; then larger ones; the first NaN stays */
     if (a->tokens == 1 || (!isnan(a->most) && !(apart <= a->most))) {
         a->most = apart;
         a->most_text = index;
@@ -86,7 +85,7 @@ int sw_logprob_diff_take(struct sw_logprob_diff *a, int64_t index, const float *
                             "text %" PRId64 " has %" PRId64 " log-probabilities, not %" PRId64
                             "; score the same texts with --logprobs",
                             index, (int64_t)json_array_size(theirs), count);
-    for (int64_t i = 0; i < count && status == 0; i++) { /* nine digits are a float's */
+    for (int64_t i = 0; i < count && status == 0; i++) { /* nine digits represent a float */
         const json_t *value = json_array_get(theirs, (size_t)i);
         meet(a, index, i + 1, (double)logprobs[i],
              json_is_number(value) ? (double)(float)json_number_value(value) : NAN);

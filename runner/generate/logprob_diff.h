@@ -1,6 +1,6 @@
-/* `runner score --texts --against`: how far log-probabilities are from those that an earlier
- * command wrote, with --logprobs, of the same texts: what another precision, serve.weights or
- * serve.cache costs. Owns an open file; of rank 0. */
+/* `runner score --texts --against`: differences of log-probabilities to an earlier command's
+ * --logprobs of the same texts: the cost of another precision, serve.weights or serve.cache. Owns
+ * an open file; on rank 0. */
 #ifndef SW_LOGPROB_DIFF_H
 #define SW_LOGPROB_DIFF_H
 
@@ -14,25 +14,25 @@ struct sw_logprob_diff {
     FILE *file;
     char *line;
     size_t room;
-    int64_t number; /* of the line at hand, from 1 */
-    /* of all log-probabilities so far */
+    int64_t number; /* current line, from 1 */
+    /* over all log-probabilities so far */
     int64_t tokens;
     double sum, other_sum; /* ours, theirs */
     double apart;          /* sum of |ours - theirs| */
-    double most;           /* the largest of these, and where */
+    double most;           /* the largest difference, and its place */
     int64_t most_text, most_token;
 };
 
-/* Errors: SW_BAD_INPUT at the file, or SW_ENVIRONMENT: it cannot be read. */
+/* Errors: SW_BAD_INPUT at the file, or SW_ENVIRONMENT: not readable. */
 int sw_logprob_diff_open(struct sw_logprob_diff *diff, const char *path, struct sw_error *err);
-void sw_logprob_diff_close(struct sw_logprob_diff *diff); /* also a zeroed one */
+void sw_logprob_diff_close(struct sw_logprob_diff *diff); /* may be zeroed */
 
-/* The next text, in ascending order of `index`: logprobs [count], of tokens from the second on.
- * Errors: SW_BAD_INPUT at a line of the file that is no such text's; SW_ENVIRONMENT. */
+/* Compares the next text, in ascending order of `index`: logprobs [count], from the second token.
+ * Errors: SW_BAD_INPUT at a line that is not for this text; SW_ENVIRONMENT. */
 int sw_logprob_diff_take(struct sw_logprob_diff *diff, int64_t index, const float *logprobs,
                          int64_t count, struct sw_error *err);
 
-/* A line for people. */
+/* Prints a line for people. */
 void sw_logprob_diff_say(FILE *out, const struct sw_logprob_diff *diff);
 
 #endif

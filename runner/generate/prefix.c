@@ -38,7 +38,7 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* `found`, or 0 where a position was written over that the one behind them sees. */
+/* `found`, or 0 if a position that the next one sees was overwritten. */
 static int64_t still_seen(const struct sw_prefixes *p, int64_t slot, int64_t found)
 {
     const int64_t passed = found - p->window + 1, first = passed > 0 ? passed : 0;

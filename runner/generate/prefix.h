@@ -1,13 +1,12 @@
-/* What stands in the cache of slots, so that a prompt that begins like an earlier one in its slot
- * is read from there on only.
+/* Prefix cache: the positions in each slot's KV cache, so that a prompt with the same beginning is
+ * read only from there.
  *
- * Of a prompt the first positions are made by chunks, those behind by single tokens, and either
- * sums in another order: a position counts that the prompt would make as it was made. Of those by
- * chunks whole chunks count, since the next one begins where one ended; those by single tokens
- * count one by one where they begin in the same place, and tokens that the text was given count as
- * well. How many a prompt makes by chunks is the engine's to say: none where `prefill` mixes, all
- * where single tokens are not alike. Every rank keeps the same record of the same texts. Nothing is
- * allocated after the beginning. */
+ * A prompt's first positions are computed in chunks, the others as single tokens, with sums in
+ * different orders. A position is reused only if the new prompt would compute it in the same way:
+ * positions of chunks in whole chunks, since a chunk begins at the end of one; positions of single
+ * tokens, generated ones included, if those begin at the same position. The engine decides the
+ * number in chunks: none if `prefill` mixes, all if single tokens are not batch invariant. Every
+ * rank keeps the same record. Allocates only at creation. */
 #ifndef SW_GENERATE_PREFIX_H
 #define SW_GENERATE_PREFIX_H
 
@@ -15,40 +14,40 @@
 #include <stdint.h>
 
 struct sw_prefixes {
-    int64_t slots, capacity, chunk; /* capacity: positions of a slot */
-    int32_t *tokens;                /* [slots, capacity] of the text that had the slot last */
-    int64_t *standing;              /* [slots] positions that were made */
-    int64_t *prompt;                /* [slots] those of them that its prompt has, whole chunks */
-    int64_t *chunked;               /* [slots] the first positions, which are made by chunks */
-    /* Where layers with a window keep `ring` positions alone (core/ir/serving.h): a text that
-     * reached further has written over what a shorter beginning of it saw. ring 0: nothing is. */
+    int64_t slots, capacity, chunk; /* capacity: positions per slot */
+    int32_t *tokens;                /* [slots, capacity] tokens of the slot's latest sequence */
+    int64_t *standing;              /* [slots] positions that are computed */
+    int64_t *prompt;                /* [slots] those in the prompt, whole chunks */
+    int64_t *chunked;               /* [slots] first positions, computed in chunks */
+    /* If layers with a window keep only `ring` positions (core/ir/serving.h), a longer sequence has
+     * overwritten positions that a shorter beginning would see. ring 0: never. */
     int64_t ring, window;
-    int64_t *reached; /* [slots] positions that were written since it was empty */
-    int64_t *used;    /* [slots] when it was taken: 1, 2, ...; 0: never */
+    int64_t *reached; /* [slots] positions written since the slot was empty */
+    int64_t *used;    /* [slots] time of its latest use: 1, 2, ...; 0: never */
     int64_t uses;
 };
 
-/* false: out of memory, and nothing is left behind. */
+/* False: out of memory, with nothing left behind. */
 bool sw_prefixes_create(int64_t slots, int64_t capacity, int64_t chunk, struct sw_prefixes *out);
-void sw_prefixes_free(struct sw_prefixes *prefixes); /* zeros are allowed */
+void sw_prefixes_free(struct sw_prefixes *prefixes); /* may be zeroed */
 
-/* Positions that a prompt would find in the slot, which makes its first `chunked` by chunks: never
- * its last token, behind which the next one is sampled. */
+/* Positions that a prompt with `chunked` positions in chunks could reuse in the slot: never its
+ * last token, which the next one is sampled from. */
 int64_t sw_prefixes_found(const struct sw_prefixes *prefixes, int64_t slot, const int32_t *tokens,
                           int64_t count, int64_t chunked);
-/* Whether more is kept than lost if the prompt takes the slot: found is at least half of what
- * stands there of a prompt. A long answer behind a short prompt keeps nobody from that prompt. */
+/* True if reuse keeps more than it loses: found is at least half of the slot's old prompt. A long
+ * answer after a short prompt does not prevent reuse of that prompt. */
 bool sw_prefixes_pays(const struct sw_prefixes *prefixes, int64_t slot, int64_t found);
 
-/* The prompt takes the slot, of which it keeps `kept` positions. count <= capacity. */
+/* Gives the slot to the prompt, which reuses `kept` positions. count <= capacity. */
 void sw_prefixes_take(struct sw_prefixes *prefixes, int64_t slot, const int32_t *tokens,
                       int64_t count, int64_t chunked, int64_t kept);
-/* The slot's first `made` positions are made, all of its prompt. */
+/* Records that the slot's first `made` positions, all of the prompt, are computed. */
 void sw_prefixes_made(struct sw_prefixes *prefixes, int64_t slot, int64_t made);
-/* Notes that the slot's first `positions` are written, whatever stands of them. */
+/* Records that the slot's first `positions` are overwritten. */
 void sw_prefixes_wrote(struct sw_prefixes *prefixes, int64_t slot, int64_t positions);
-/* Position `at` of it is made, of that token, behind its prompt and alike. at < capacity; it stands
- * if all positions before it do. */
+/* Records that position `at`, after the prompt, is computed from that token in the same way;
+ * ignored unless all earlier ones are. at < capacity. */
 void sw_prefixes_add(struct sw_prefixes *prefixes, int64_t slot, int64_t at, int32_t token);
 
 #endif

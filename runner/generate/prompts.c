@@ -152,7 +152,6 @@ static int check_tokens(const struct reading *r, const struct sw_prompt *prompt,
     return 0;
 }
 
-/* Tokens that end a text stay away for that long. */
 static int check_lengths(const struct sw_sampling_params *params, struct sw_error *err)
 {
     return params->min_new_tokens <= params->max_new_tokens
@@ -308,7 +307,7 @@ void sw_prompts_free(struct sw_prompts *prompts)
 
 static int add(struct sw_prompts *out, struct sw_prompt *prompt, struct sw_error *err)
 {
-    if ((out->count & (out->count - 1)) == 0) { /* 0, 1, 2, 4, 8 ... are there */
+    if ((out->count & (out->count - 1)) == 0) { /* sizes 0, 1, 2, 4, 8 ... */
         const size_t wanted = out->count == 0 ? 1 : (size_t)out->count * 2;
         struct sw_prompt *grown = realloc(out->at, wanted * sizeof *grown);
         if (grown == NULL) {

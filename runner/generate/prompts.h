@@ -1,5 +1,5 @@
-/* Prompts of `runner generate`: lines of JSON, each a prompt and its sampling parameters,
- * checked before anything runs. Owns the prompts it reads. */
+/* Prompts of `runner generate`: JSON lines with a prompt and sampling parameters each, all checked
+ * before generating. Owns the prompts. */
 #ifndef SW_PROMPTS_H
 #define SW_PROMPTS_H
 
@@ -9,17 +9,16 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* How a text is sampled, as core/ir/sampling.h has it, and how long it gets. */
+/* Sampling (core/ir/sampling.h) and length of a sequence. */
 struct sw_sampling_params {
     double temperature, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty;
     int64_t top_k, max_new_tokens, min_new_tokens, seed, n;
 };
-/* The defaults of the command line. */
+/* Defaults of the command line. */
 struct sw_sampling_params sw_sampling_params_default(void);
 
-/* A field of it, as a key of a line and, with dashes, an option of the command line: name, whether
- * it is a double, else int64_t; least; most; whether it must be more than least; what help calls
- * its value, and what it says. */
+/* Fields: key of a line and, with dashes, option of the command line; true for double, false for
+ * int64_t; least; most; true if it must exceed least; the value's name in help; the help text. */
 /* clang-format off */
 #define SW_SAMPLING_PARAMS(X)                                                                      \
     X(temperature, true, 0, 100, false, "T",                                                       \
@@ -47,29 +46,28 @@ struct sw_sampling_params sw_sampling_params_default(void);
 /* clang-format on */
 struct sw_sampling_params_field {
     const char *name;
-    bool real; /* double, else int64_t */
+    bool real; /* true: double; false: int64_t */
     double least, most;
-    bool above; /* of `real`: more than least */
+    bool above; /* true if `real` must exceed least */
     size_t offset;
 };
 extern const struct sw_sampling_params_field sw_sampling_params_fields[]; /* ends with name NULL */
-/* As the engine takes it. */
+/* Converts to the engine's form. */
 struct sw_sampling sw_sampling_params_sampling(const struct sw_sampling_params *params);
-/* Takes a number into a field. Returns 0, or -1: it is out of range; then text [160] says what it
- * must be. */
+/* Sets a field. Returns 0, or -1: out of range; text [160] then says what is allowed. */
 int sw_sampling_params_set(struct sw_sampling_params *params,
                            const struct sw_sampling_params_field *field, double value,
                            char text[160]);
-/* The same of a whole number, of which a double may not hold the last digits. */
+/* Sets a field to a whole number, exact beyond a double's digits. */
 int sw_sampling_params_set_whole(struct sw_sampling_params *params,
                                  const struct sw_sampling_params_field *field, int64_t value,
                                  char text[160]);
-/* The same of a value of JSON, which may be no number. */
+/* Sets a field to a JSON value, which may not be a number. */
 int sw_sampling_params_read(struct sw_sampling_params *params,
                             const struct sw_sampling_params_field *field, const json_t *value,
                             char text[160]);
 
-/* Texts that end another one; {0}: none. */
+/* Texts that end a generation; {0}: none. */
 struct sw_stops {
     char **text; /* [count], malloc'ed, none of them empty */
     int32_t count;
@@ -82,30 +80,29 @@ struct sw_prompt {
     int64_t token_count;
     struct sw_sampling_params params;
     struct sw_stops stops;
-    int32_t line; /* of the file; 0: of the command line */
+    int32_t line; /* in the file; 0: from the command line */
 };
 struct sw_prompts {
     struct sw_prompt *at; /* [count] */
     int64_t count;
-    int64_t samples; /* of all, with their n */
+    int64_t samples; /* sum of all n */
 };
 
-/* What the model takes. */
+/* Limits of the model. */
 struct sw_prompt_limits {
     int64_t vocab, max_tokens;
-    bool scored; /* lines are texts to score: {"text": TEXT}, without parameters, of any length */
+    bool scored; /* true if lines are texts to score, {"text": TEXT}, of any length */
 };
 
-/* Reads lines of {"prompt": TEXT} or {"tokens": [...]} with any of the params's fields and "stop":
- * TEXT or [TEXT...]; what a line does not say is as in `defaults` and `stops`. Empty lines are
- * passed over. Every line that is wrong gets one line on `complaints` (NULL: none is written),
- * "PATH:LINE: error: ...", up to a hundred. Returns 0, or -1 when any was wrong, err saying how
- * many. */
+/* Reads lines of {"prompt": TEXT} or {"tokens": [...]} with any params fields and "stop": TEXT or
+ * [TEXT...]; absent keys default to `defaults` and `stops`. Skips empty lines. Writes a line
+ * "PATH:LINE: error: ..." to `complaints` (NULL: none) for every mistake, up to a hundred. Returns
+ * 0, or -1 if there was one, with their number in err. */
 int sw_prompts_read(const char *path, const char *text, size_t bytes, struct sw_codec *codec,
                     const struct sw_prompt_limits *limits,
                     const struct sw_sampling_params *defaults, const struct sw_stops *stops,
                     FILE *complaints, struct sw_prompts *out, struct sw_error *err);
-/* One prompt, of the command line. */
+/* Makes one prompt from the command line. */
 int sw_prompts_single(const char *prompt, struct sw_codec *codec,
                       const struct sw_prompt_limits *limits,
                       const struct sw_sampling_params *params, const struct sw_stops *stops,

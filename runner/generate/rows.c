@@ -78,7 +78,7 @@ void sw_rows_begin(struct sw_rows *r, enum sw_program_kind kind, int64_t wanted)
     r->sampled = p != NULL ? p->values[p->outputs.at[0].value].size[0] : 0;
 }
 
-/* Which of those that are sampled a row is; -1: none. */
+/* Index of a row among the sampled ones; -1: not sampled. */
 static int64_t sampled_of(const struct sw_rows *r, int64_t row)
 {
     const int64_t each = r->count / r->shards, sampled = r->sampled / r->shards;
@@ -136,7 +136,7 @@ static const int32_t *seen_by_rows(struct sw_rows *r, const int32_t *seen)
     return seen != NULL ? r->row_seen : NULL;
 }
 
-/* What every row's text changes about logits; NULL: none does. */
+/* Adjustments of every row's sequence; NULL: none. */
 static const float *adjustments_of_rows(struct sw_rows *r, const struct sw_slots_state *state)
 {
     const int64_t width = r->adjustments * SW_ADJUSTMENT_NUMBERS;

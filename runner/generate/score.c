@@ -1,6 +1,5 @@
-/* `runner score`: the log-probability of every token of texts, and what follows of it. A text
- * longer than the cache is scored in windows of it, each of which begins anew with the last token
- * of the one before. */
+/* `runner score`: log-probabilities of every token of texts, and derived numbers. A text longer
+ * than the cache is scored in windows; each begins with the last token of the previous one. */
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "runner/generate/generate.h"
@@ -12,12 +11,12 @@
 #include <string.h>
 
 struct scored {
-    int64_t tokens; /* that have a log-probability */
-    double sum;     /* of these */
-    size_t bytes;   /* of the file */
+    int64_t tokens; /* tokens with a log-probability */
+    double sum;     /* over these */
+    size_t bytes;   /* the file's */
 };
 
-/* Windows of one file, as many at a time as there are slots. */
+/* Scores windows of one file, as many at once as slots. */
 static int score_tokens(struct sw_session *s, const int32_t *tokens, int64_t count,
                         struct scored *out)
 {

@@ -1,5 +1,5 @@
-/* `runner score --texts`: lines of texts, a line of scores for each. The windows of as many texts
- * as there are slots are scored at a time, in the order of the lines. */
+/* `runner score --texts`: lines of texts, a line of scores for each. Scores as many windows at once
+ * as slots, in line order. */
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "runner/generate/logprob_diff.h"
@@ -16,17 +16,17 @@ struct scoring {
     struct sw_session *session;
     const struct sw_score_options *options;
     struct sw_prompts texts;
-    int64_t next, end; /* texts of this part that are yet to be scored */
-    int64_t done;      /* that were there when the command goes on */
+    int64_t next, end; /* texts of this part not yet scored */
+    int64_t done;      /* lines found when continuing */
     struct sw_lines lines;
-    FILE *out; /* rank 0's */
+    FILE *out; /* on rank 0 */
     struct sw_logprob_diff diff;
-    bool compares;             /* rank 0, with --against, as long as that goes well */
-    struct sw_sequence *batch; /* [slots]: windows; number: of the text */
+    bool compares;             /* rank 0, with --against, until an error */
+    struct sw_sequence *batch; /* [slots]: windows; number: the text's */
     float **to;                /* [slots] */
     float *made;               /* [slots, window] */
-    float *scores;             /* [tokens of the longest text] of the text that is not whole yet */
-    int64_t have;              /* of them */
+    float *scores;             /* [tokens of the longest text] of the unfinished text */
+    int64_t have;              /* scores so far */
 };
 
 static int check_line(void *context, int64_t number, const json_t *line, char text[160])
@@ -93,7 +93,7 @@ static void write_line(const struct scoring *s, int64_t index)
     fputc('\n', s->out);
 }
 
-/* The next windows, from token *at of text s->next. Returns how many. */
+/* Fills the batch with windows from token *at of *text. Returns their number. */
 static int64_t fill_batch(struct scoring *s, int64_t *text, int64_t *at)
 {
     const int64_t window = sw_engine_max_tokens(s->session->engine);
@@ -160,7 +160,7 @@ static enum sw_status score_all(struct scoring *s)
     return sw_rank_agree(session->rank);
 }
 
-/* Opens the output; what is there already is passed over. file: of a command that starts anew. */
+/* Opens the output and skips existing lines. file: for a fresh start. */
 static enum sw_status open_output(struct scoring *s, struct sw_new_file *file)
 {
     struct sw_session *session = s->session;

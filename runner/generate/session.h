@@ -1,4 +1,4 @@
-/* What generating, scoring and serving have besides their rank: the weights of a checkpoint, its
+/* Shared by generating, scoring and serving besides their rank: a checkpoint's weights, its
  * tokenizer, the engine. Owns these. */
 #ifndef SW_SESSION_H
 #define SW_SESSION_H
@@ -9,23 +9,23 @@
 
 struct sw_session {
     struct sw_rank *rank;
-    const char *checkpoint; /* as given */
+    const char *checkpoint; /* the user's argument */
     bool wants_bytes;       /* --bytes */
-    char folder[4096];      /* of the checkpoint that was loaded */
-    char base[4096];        /* of the model that its adapters stand on; "": none */
-    const char *texts;      /* the one of the two that the tokenizer is of */
+    char folder[4096];      /* folder of the loaded checkpoint */
+    char base[4096];        /* base model of its adapters; "": none */
+    const char *texts;      /* the one of both with the tokenizer */
     struct sw_codec *codec;
     struct sw_engine *engine;
 };
 
-/* Collective. kinds, texts: as sw_rank_compile. rank, checkpoint and wants_bytes are set by the
- * caller. Returns what the ranks agreed on, an error printed once; SW_OK. sw_session_close also
- * after an error. */
+/* Collective. kinds, texts: see sw_rank_compile. The caller sets rank, checkpoint and wants_bytes.
+ * Returns the agreed status, its error printed once; SW_OK. Call sw_session_close also after an
+ * error. */
 enum sw_status sw_session_open(struct sw_session *session, uint32_t kinds, int64_t texts);
 void sw_session_close(struct sw_session *session);
 
-/* Collective: *text [*bytes] becomes rank 0's, malloc'ed, with a 0 behind it; ranks that have
- * another one lose it. Errors are in the rank's. */
+/* Collective: *text [*bytes] becomes rank 0's, malloc'ed and 0-terminated; other ranks' old text is
+ * freed. Errors: in the rank's. */
 int sw_session_share(struct sw_session *session, char **text, size_t *bytes);
 
 #endif
