@@ -22,7 +22,7 @@ CEILING = {
     "core/cost": 5,
     "core/passes": 5,
     "core/programs": 7,
-    "core/run": 53,
+    "core/run": 5,
     "core/schema": 2,
     "planner": 3,
     "planner/breakdown": 24,

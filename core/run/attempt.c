@@ -53,7 +53,7 @@ static bool get_nodes(const json_t *root, struct sw_attempt *out)
     return true;
 }
 
-/* Returns what is wrong with it, NULL: nothing. */
+/* Returns the mistake in it, NULL: none. */
 static const char *parse(const json_t *root, struct sw_attempt *out)
 {
     char name[64];
@@ -144,8 +144,8 @@ static void print(FILE *out, const struct sw_attempt *a)
     fputc('\n', out);
 }
 
-/* Where nothing new can be written the old file's own block can: a full disk does not hide why a
- * run ended. A reader takes one that is torn for none. */
+/* Writes over the old file's block where nothing new can be written, so that a full disk does not
+ * hide why a run ended. A reader treats a torn file as missing. */
 static int write_over(const char *path, const struct sw_attempt *attempt)
 {
     char *text = NULL;
@@ -198,7 +198,7 @@ void sw_attempt_add_node(struct sw_attempt *a, const char *node)
 
 int32_t sw_attempt_verdict(const struct sw_error *err)
 {
-    /* as CUDA and its driver word them: uncorrectable ECC and NVLink errors, a GPU off the bus */
+    /* words of CUDA and its driver: uncorrectable ECC and NVLink errors, a GPU off the bus */
     static const char *const broken[] = {"ncorrectable", "hardware error", "fallen off the bus",
                                          "GPU is lost"};
     for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The newest checkpoint that can be resumed from; as far as can be said without reading it. */
+/* Step of the newest checkpoint to resume from, as far as known without reading it. */
 static int64_t find_checkpoint(const struct sw_decide_request *r)
 {
     char note[SW_STORE_NOTE_BYTES], *path = NULL;
@@ -38,7 +38,7 @@ static int find_facts(struct sw_decide_request *r, struct sw_error *err)
     return 0;
 }
 
-/* What is left out stays left out: for later jobs of the run, and for people. */
+/* Records excluded nodes for later jobs of the run, and for people. */
 static void remember(const struct sw_decide_request *r, const struct sw_next *next,
                      struct sw_excluded *excluded, struct sw_error *trouble)
 {
@@ -55,8 +55,9 @@ static void remember(const struct sw_decide_request *r, const struct sw_next *ne
     }
 }
 
-/* Ranks that ended before they began an attempt left the word of the one before, which is not how
- * this job ended. A run that is done, or that another job is at, keeps its word. */
+/* Corrects attempt.json if the ranks ended before they began an attempt: its verdict is then the
+ * previous one's, not this job's. A run that is done, or running in another job, keeps its
+ * verdict. */
 static void write_down(const struct sw_decide_request *r, const struct sw_next *next,
                        struct sw_error *trouble)
 {

@@ -1,5 +1,5 @@
-/* excluded_nodes.jsonl in the run's folder: the nodes that its jobs do without, one JSON object a
- * line, the oldest first. A line that a person removes lets the node in again.
+/* excluded_nodes.jsonl in the run's folder: nodes that its jobs do not use, one JSON object a line,
+ * oldest first. Removing a line readmits the node.
  *
  *     {"node": "n3", "attempt": 2, "job": "42", "date": "2026-11-22T11:36:13Z", "reason": "..."} */
 #ifndef SW_EXCLUDED_H
@@ -20,14 +20,14 @@ struct sw_excluded {
     int32_t count;
 };
 
-/* A missing file: none. A broken line is passed over; of more than SW_EXCLUDED_NODES the newest
- * stay. Errors: SW_ENVIRONMENT. */
+/* A missing file: none. Broken lines are skipped; the newest SW_EXCLUDED_NODES are kept. Errors:
+ * SW_ENVIRONMENT. */
 int sw_excluded_read(const char *folder, struct sw_excluded *out, struct sw_error *err);
 /* Appends one line, durable when it returns 0; date is filled in. Errors: SW_ENVIRONMENT. */
 int sw_excluded_add(const char *folder, struct sw_excluded_node *node, struct sw_error *err);
 bool sw_excluded_has(const struct sw_excluded *excluded, const char *node);
 
-/* Whether a text may be a node's name: letters, digits and . _ - only, so that it can stand in a
+/* True if a text may be a node's name: only letters, digits and . _ -, so that it can stand in a
  * command. */
 bool sw_excluded_is_name(const char *text);
 

@@ -22,15 +22,15 @@ const char *const sw_time_part_words[SW_TIME_PART_COUNT] = {SW_TIME_PARTS(X)};
 /* A start of the ranks; seconds since rank 0 was started. */
 struct attempt {
     char job[64];
-    double began; /* since 1970; 0: not told */
+    double began; /* since 1970; 0: unknown */
     double ready_s, last_s;
-    double steps_s, lost_s, saves_s, evaluation_s; /* lost: of steps that were made again */
-    double wait_s, judge_s; /* of saves and evaluations behind which no step stands yet */
-    double durable_s;       /* what the newest of those saves takes longer than its pause */
-    int64_t ranks, step;    /* the newest step; 0: none */
+    double steps_s, lost_s, saves_s, evaluation_s; /* lost: seconds of steps that were repeated */
+    double wait_s, judge_s; /* seconds of saves and evaluations after the last step */
+    double durable_s;       /* seconds that the newest of those saves takes beyond its pause */
+    int64_t ranks, step;    /* newest step; 0: none */
 };
 
-/* A step that stands, with how much it cost. */
+/* A completed step and its cost. */
 struct kept {
     int64_t step, attempt;
     double seconds, mfu;
@@ -39,16 +39,16 @@ struct kept {
 struct allocation {
     char job[64];
     int64_t restarts, accelerators;
-    double began, ended, limit_s; /* ended 0: not told */
+    double began, ended, limit_s; /* ended 0: unknown */
 };
 
 struct summing {
-    int64_t before; /* steps of the stages before, by which those of this one are counted on */
+    int64_t before; /* steps of earlier stages, added to those of this one */
     struct attempt *attempt;
     struct kept *kept;
     struct allocation *allocation;
     int64_t attempts, kepts, allocations;
-    int64_t saved; /* the newest step that a checkpoint has */
+    int64_t saved; /* newest step with a checkpoint */
     const char *job;
     struct sw_hours *out;
     struct sw_error *err;
@@ -59,7 +59,7 @@ static bool counts(const struct summing *s, const char *job)
     return s->job == NULL || strcmp(s->job, job) == 0;
 }
 
-/* Room for one more of `bytes` each behind `count`, in powers of two; NULL: no memory. */
+/* Makes room for one more element of `bytes` behind `count`, in powers of two; NULL: no memory. */
 static void *grow(void *array, int64_t count, size_t bytes, struct sw_error *err)
 {
     if ((count & (count + 1)) != 0 && count != 0)
@@ -94,7 +94,7 @@ static int take_header(struct summing *s, const struct sw_metrics_line *line)
     return 0;
 }
 
-/* The last step that stands is lost. */
+/* Drops the last completed step, which was lost. */
 static void drop_step(struct summing *s)
 {
     const struct kept *k = &s->kept[--s->kepts];
@@ -127,7 +127,7 @@ static int take_step(struct summing *s, const struct sw_metrics_line *line)
     return 0;
 }
 
-/* Behind the last step the ranks wait for a save; before that it stops them for its pause. */
+/* Counts a save: after the last step ranks wait for all of it, before that for its pause. */
 static void take_save(struct summing *s, const struct sw_metrics_line *line)
 {
     struct attempt *a = &s->attempt[s->attempts - 1];
@@ -201,7 +201,7 @@ static int take_allocation(struct summing *s, const char *text, size_t bytes)
     return status;
 }
 
-/* Calls take for each whole line; there is no such file: none. */
+/* Calls take for each whole line; a missing file has none. */
 static int read_lines(struct summing *s, const char *folder, const char *name,
                       int (*take)(struct summing *s, const char *text, size_t bytes))
 {
@@ -225,7 +225,7 @@ static int read_lines(struct summing *s, const char *folder, const char *name,
 
 /* ---- The sums ---- */
 
-/* The end of an attempt: what stands behind its last step belongs to it. */
+/* Ends an attempt, and adds the time after its last step to it. */
 static void close_attempt(struct attempt *a)
 {
     const double tail = a->wait_s + a->durable_s + a->judge_s;
@@ -241,7 +241,7 @@ static void add(struct summing *s, enum sw_time_part part, double accelerators, 
         s->out->part_s[part] += accelerators * seconds;
 }
 
-/* The parts of an attempt, on its ranks. */
+/* Adds the parts of an attempt, on its ranks. */
 static void add_attempt(struct summing *s, const struct attempt *a)
 {
     const double ranks = (double)a->ranks;
@@ -255,10 +255,13 @@ static void add_attempt(struct summing *s, const struct attempt *a)
     s->out->attempts++;
 }
 
-/* True if the attempt ran in this allocation: the last one of its job that had begun. */
+/* True if the attempt ran in this allocation: the last one of its job that began before. */
 static bool is_of(const struct summing *s, const struct attempt *a, int64_t index)
 {
-    enum { CLOCKS_SECONDS = 5 }; /* of a compute node and of the one that the job's process is on */
+    enum {
+        CLOCKS_SECONDS = 5
+    }; /* difference between the clocks of a compute node and the
+          job's own process */
     const struct allocation *l = &s->allocation[index];
     if (strcmp(a->job, l->job) != 0 || a->began < l->began - CLOCKS_SECONDS)
         return false;
@@ -269,7 +272,7 @@ static bool is_of(const struct summing *s, const struct attempt *a, int64_t inde
     return true;
 }
 
-/* Adds the time that a job held beside its attempts. */
+/* Adds the time that a job held outside of its attempts. */
 static void add_allocation(struct summing *s, int64_t index)
 {
     const struct allocation *l = &s->allocation[index];
@@ -320,7 +323,7 @@ static void sum_up(struct summing *s)
     out->held_mfu = out->held_s > 0 ? useful / out->held_s : 0;
 }
 
-/* The lines of a run's ranks, or those of each stage. */
+/* Reads the lines of a run's ranks, or those of each stage. */
 static int read_ranks(struct summing *s, const char *folder)
 {
     char note[256];
@@ -360,7 +363,7 @@ int sw_hours_read(const char *folder, const char *job, bool live, struct sw_hour
     return status;
 }
 
-/* ---- Who writes ---- */
+/* ---- Writers ---- */
 
 static int append(const char *folder, char *text, size_t bytes, struct sw_error *err)
 {
@@ -376,7 +379,7 @@ static int append(const char *folder, char *text, size_t bytes, struct sw_error 
     return status;
 }
 
-enum { TIME_DIGITS = 14 }; /* of a date, to the millisecond */
+enum { TIME_DIGITS = 14 }; /* digits of a date in milliseconds */
 
 static FILE *begin_line(struct sw_json *j, char **text, size_t *bytes, const char *job,
                         int64_t restarts, struct sw_error *err)

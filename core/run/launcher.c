@@ -50,10 +50,10 @@ static bool take_rank(const char *line, struct sw_launcher_word *out)
     return true;
 }
 
-/* What rank 0 says of itself bears no rank (sw_launch_agree): "runner: error: cannot ...", "runner
- * train: error: ...", or of a file "/r/x.plan.yaml:3:10: error: the plan was changed ...". It tells
- * more than the launcher, for which the ranks left with an exit code. Returns what tells the cause;
- * NULL: it is no such line. */
+/* Recognizes rank 0's errors about itself, which lack a rank number (sw_launch_agree): "runner:
+ * error: cannot ...", "runner train: error: ...", or about a file "/r/x.plan.yaml:3:10: error: the
+ * plan was changed ...". They say more than the launcher's lines about exit codes. Returns the
+ * start of the cause; NULL: another line. */
 static const char *error_of_rank_0(const char *line, const struct sw_launcher_lines *lines)
 {
     static const char mark[] = ": error: ", runner[] = "runner";
@@ -129,10 +129,10 @@ void sw_launcher_parse(const char *text, const struct sw_launcher_lines *lines,
         set_error(out, error, first_host);
 }
 
-/* ---- Nodes that nothing was heard of ---- */
+/* ---- Nodes without a line ---- */
 
-/* The host that a line bears witness of: "rank 5 (host n3): ...", or a line of the launcher. Its
- * length up to its first dot; 0: none. */
+/* The host that a line comes from: "rank 5 (host n3): ...", or a line of the launcher. Length up to
+ * its first dot; 0: none. */
 static size_t witness(const char *line, const struct sw_launcher_lines *lines, const char **host)
 {
     const char *p = line;

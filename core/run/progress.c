@@ -13,15 +13,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A line is some 250 bytes: a tail holds a thousand steps. The newest header may stand further
- * ahead; it is looked for in so many bytes, else the file's first line stands for it. */
+/* Sizes for lines of about 250 bytes: a tail has a thousand steps. The newest header may stand
+ * before it, and is searched for in that many bytes; else the file's first line is used. */
 enum { TAIL_BYTES = 256 << 10, HEADER_BYTES = 8 << 10, MOST_BYTES_BACK = 64 << 20, RECENT = 32 };
 
 static const char header_begins[] = "{\"schema\":\"shardwright.metrics/1\"";
 
 struct reader {
     struct sw_progress *out;
-    double recent[RECENT]; /* seconds of the last steps */
+    double recent[RECENT]; /* seconds of recent steps */
     int64_t seen;
 };
 
@@ -100,7 +100,7 @@ static struct reader begin(struct sw_progress *out)
 void sw_progress_parse(const char *text, size_t bytes, bool whole, struct sw_progress *out)
 {
     struct reader r = begin(out);
-    if (!whole) { /* the first line may lack its beginning */
+    if (!whole) { /* the first line may be cut off */
         const char *end = memchr(text, '\n', bytes);
         const size_t skipped = end == NULL ? bytes : (size_t)(end + 1 - text);
         text += skipped;
@@ -131,7 +131,7 @@ static void take_header_at(struct reader *r, int file, off_t at)
         take_line(r, line, (size_t)(end - line));
 }
 
-/* The newest header ahead of `before`; -1: it is not near. */
+/* The newest header before `before`; -1: not near. */
 static off_t find_header(int file, off_t before)
 {
     enum { BLOCK = 1 << 20, OVERLAP = sizeof header_begins };

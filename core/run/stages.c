@@ -16,7 +16,7 @@ static const char schema[] = "shardwright.stages/1", file_name[] = "stages.json"
 
 /* ---- Reading ---- */
 
-/* A folder's name, which stands in paths. */
+/* True if it can be a folder's name in paths. */
 static bool is_name(const json_t *value)
 {
     const char *text = json_string_value(value);
@@ -149,7 +149,7 @@ int sw_stages_write(const char *folder, const char *run, const struct sw_stages 
     return status;
 }
 
-/* ---- Where the run is ---- */
+/* ---- The current stage ---- */
 
 int32_t sw_stages_current(const char *folder, const struct sw_stages *stages)
 {

@@ -19,7 +19,7 @@ static const char schema[] = "shardwright.submission/1";
 static const struct member {
     const char *key;
     enum { TEXT, DIGEST, NUMBER32, NUMBER64, SECONDS } kind;
-    size_t offset, bytes; /* bytes: of a text */
+    size_t offset, bytes; /* bytes: size of a text */
 } members[] = {
 #define MEMBER(key, kind, field)                                                                   \
     {                                                                                              \
@@ -67,7 +67,7 @@ bool sw_job_id_is_of(const char *id, const char *job)
 
 /* ---- Reading ---- */
 
-/* No control character: it is shown, and given to other programs. */
+/* True without control characters: the text is shown, and passed to other programs. */
 static bool is_plain(const char *text)
 {
     for (; *text != '\0'; text++)
@@ -182,7 +182,7 @@ static void add_job(struct sw_submission *s, const char *id)
     snprintf(s->job[s->job_count - 1], SW_JOB_ID_BYTES, "%.31s", id);
 }
 
-/* A line that is no number was being written, or is nobody's of ours. */
+/* Reads links; skips lines that are no number: incomplete, or not ours. */
 static void read_links(const char *folder, struct sw_submission *out)
 {
     char *text = NULL, *path = sw_path_join(folder, "submission.jobs"), *rest = NULL;

@@ -1,8 +1,7 @@
-/* submission.json in the run's folder: which job `plan submit` made of it, under which plan, and
- * what was promised. It is written twice: before the command is started ("submitting", with a token
- * that the job's comment bears) and when its number is known ("submitted"), so that a job whose
- * number was lost is found again. Only `plan` writes it; the runner's own account is attempt.json.
- */
+/* submission.json in the run's folder: the job that `plan submit` made of the run, its plan, and
+ * the prediction. Written twice: before the command is started ("submitting", with a token that the
+ * job's comment has) and once the job's number is known ("submitted"), so that a job whose number
+ * was lost is found again. Only `plan` writes it; the runner writes attempt.json. */
 #ifndef SW_SUBMISSION_H
 #define SW_SUBMISSION_H
 
@@ -18,49 +17,49 @@ struct sw_submission {
     bool submitted;             /* false: the command was about to be started */
     char token[SW_TOKEN_BYTES]; /* part of the job's comment */
     char run[256];
-    /* The newest last: the one that was submitted, and the links of a chain that its script queued.
-     */
+    /* Newest last: the submitted job, and the links of a chain that its script queued. */
     char job[SW_SUBMISSION_JOBS][SW_JOB_ID_BYTES];
     int32_t job_count;
-    int64_t attempt; /* of attempt.json, that this submission begins with */
+    int64_t attempt; /* first attempt of this submission */
     uint64_t plan_digest, script_digest;
     char plan[PATH_MAX], script[PATH_MAX]; /* absolute */
-    char log[PATH_MAX];                    /* with the scheduler's patterns */
-    char checkpoints[PATH_MAX];            /* the folder that `latest` is in */
+    char log[PATH_MAX];                    /* with the scheduler's patterns in the name */
+    char checkpoints[PATH_MAX];            /* folder with `latest` */
     char submitted_at[24];                 /* UTC, as in 2026-11-22T11:30:00Z */
     char cluster[256];                     /* its name in the run file */
     char mesh[64];
     int32_t nodes, ranks;
     int64_t steps;       /* of the whole run */
-    double step_seconds; /* predicted, with its 10th and 90th percentile; 0: not told */
+    double step_seconds; /* predicted, with 10th and 90th percentile; 0: unknown */
     double low_seconds, high_seconds;
-    double run_seconds; /* predicted, of all steps; 0: not told */
+    double run_seconds; /* predicted, for all steps; 0: unknown */
 };
 
-/* FOLDER/submission.json, and the numbers of more jobs in FOLDER/submission.jobs, a line each,
- * which the job's script appends to; of many the last count. There is none: token "". One that is
- * broken counts as none, with a note. Errors: SW_ENVIRONMENT. */
+/* Reads FOLDER/submission.json, and further jobs from FOLDER/submission.jobs, one number a line, to
+ * which the job's script appends; the last ones are kept. A missing file: token "". A broken one
+ * counts as missing, with a note. Errors: SW_ENVIRONMENT. */
 int sw_submission_read(const char *folder, struct sw_submission *out, char note[256],
                        struct sw_error *err);
 /* Durable when it returns 0. Errors: SW_ENVIRONMENT. */
 int sw_submission_write(const char *folder, const struct sw_submission *submission,
                         struct sw_error *err);
-/* Before a job is submitted: there are no links yet. Errors: SW_ENVIRONMENT. */
+/* Clears the links before a job is submitted. Errors: SW_ENVIRONMENT. */
 int sw_submission_begin_links(const char *folder, struct sw_error *err);
-/* Takes the record away: there is no job. */
+/* Removes the record, when there is no job. */
 void sw_submission_forget(const char *folder);
 
-/* As it is written, for --json. */
+/* Writes it as in the file, for --json. */
 struct sw_json;
 void sw_submission_write_json(struct sw_json *json, const struct sw_submission *submission);
 
-/* What stands in the file, from memory; what is wrong with it, NULL: nothing. */
+/* Parses the file's text; returns its mistake, NULL: none. */
 const char *sw_submission_parse(const char *text, size_t bytes, struct sw_submission *out,
                                 char note[256]);
 
-/* The digits of a job's number, perhaps with an array's index behind '_'. */
+/* True for the digits of a job's number, with or without an array's index behind '_'. */
 bool sw_job_id_is_valid(const char *text);
-/* Whether id is that job, or of that array: "42", "42_3" and a list's "42_[4-15%8]" are of "42". */
+/* True if id is that job, or part of that array: "42", "42_3" and a list's "42_[4-15%8]" belong to
+ * "42". */
 bool sw_job_id_is_of(const char *id, const char *job);
 
 #endif
