@@ -29,7 +29,7 @@ int sw_arguments_range(const char *text, int32_t *least, int32_t *most)
     return 0;
 }
 
-/* Sixteen digits, as plans have it. */
+/* Reads sixteen hexadecimal digits, as in plans. */
 int sw_arguments_take_digest(const struct sw_argument *row, void *to, const char *value,
                              struct sw_error *err)
 {
@@ -73,7 +73,7 @@ void sw_arguments_help_line(FILE *out, const char *spelling, const char *about)
     fputc('\n', out);
 }
 
-/* As it is written: "--top-k". */
+/* Spells an option as users write it: "--top-k". */
 static void spell(const char *name, char out[SPELLING_BYTES])
 {
     const bool field = name[0] != '-';
@@ -102,10 +102,10 @@ void sw_arguments_help(FILE *out, const struct sw_argument *options, uint32_t ac
     }
 }
 
-/* ---- What an unknown option was meant to be ---- */
+/* ---- Suggestions for unknown options ---- */
 
-/* True if all words of `wrong` stand in `option` in the same order: of max-tokens in
- * max-new-tokens, of mesh in mesh_dim. */
+/* True if all words of `wrong` are in `option` in the same order: max-tokens in max-new-tokens,
+ * mesh in mesh_dim. */
 static bool has_words_of(const char *option, const char *wrong)
 {
     const char *word = wrong + 2, *at = option + 2;
@@ -118,7 +118,7 @@ static bool has_words_of(const char *option, const char *wrong)
     return *word == '\0' && word > wrong + 2;
 }
 
-/* What other tools call it. */
+/* Our option for other tools' name. */
 static const char *named_elsewhere(const char *wrong) /* with its dashes; the answer has none */
 {
     static const char *const names[][2] = {{"port", "listen"},        {"host", "listen"},
@@ -131,14 +131,14 @@ static const char *named_elsewhere(const char *wrong) /* with its dashes; the an
     return NULL;
 }
 
-/* What other tools call it; else the nearest, or one that has its words. out: "" where none is like
- * it. */
+/* Our option for other tools' name; else the nearest, or one that has its words. out: "" if none is
+ * similar. */
 static void find_near(const struct sw_command_line *line, const char *wrong,
                       char out[SPELLING_BYTES])
 {
     const bool is_long = strncmp(wrong, "--", 2) == 0;
     const char *elsewhere = is_long ? named_elsewhere(wrong) : NULL;
-    int32_t best = INT32_MAX; /* letters that differ; 1000 and more: it has the words */
+    int32_t best = INT32_MAX; /* number of letters that differ; 1000 and more: it has the words */
     out[0] = '\0';
     for (const struct sw_argument *o = line->options; o->name != NULL && best >= 0; o++) {
         char name[SPELLING_BYTES];
@@ -184,7 +184,7 @@ static int fail_missing(const struct sw_argument *row, struct sw_error *err)
     return sw_fail(err, SW_BAD_INPUT, "%s needs a value: %s", name, value);
 }
 
-/* argv[1] is an option, and might be the text that argv[0] is to get. */
+/* Fails because argv[1] is an option where argv[0] needs a value; it might be that value. */
 static int fail_forgotten(const struct sw_argument *row, char **argv, struct sw_error *err)
 {
     if (row->kind != SW_ARGUMENT_TEXT || row->is_choice)
@@ -195,7 +195,7 @@ static int fail_forgotten(const struct sw_argument *row, char **argv, struct sw_
                    name, row->value, argv[0], argv[1]);
 }
 
-/* Of the words that a row takes the one that is most like the value; "": none is. */
+/* The word that a row takes which is most similar to the value; "": none. */
 static void find_choice(const struct sw_argument *row, const char *value, char out[SPELLING_BYTES])
 {
     int32_t best = 1000, distance;
@@ -231,10 +231,10 @@ static int fail_wrong(const struct sw_argument *row, const char *value, struct s
     return sw_fail(err, SW_BAD_INPUT, "%s must be %s, not '%.60s'", name, wanted, value);
 }
 
-/* A whole number, also as "30.0" or "1e3"; there: whether it is one, in the range of an int64. */
+/* A whole number, also as "30.0" or "1e3"; *there: true if it is one, in the range of int64. */
 static int64_t read_whole(const char *text, bool *there)
 {
-    static const double exact = 9007199254740992; /* 2^53: all whole numbers up to it are doubles */
+    static const double exact = 9007199254740992; /* 2^53: all smaller whole numbers are doubles */
     char *end;
     errno = 0;
     const int64_t whole = strtoll(text, &end, 10);
@@ -274,7 +274,7 @@ static int take_word(const struct sw_argument *row, void *to, const char *value,
     return fail_wrong(row, value, err);
 }
 
-/* Whether it is one of those that "a|b|c" names. */
+/* True if "a|b|c" contains the value. */
 static bool is_among(const char *value, const char *choices)
 {
     const size_t length = strlen(value);
@@ -313,7 +313,7 @@ static int take(const struct sw_argument *row, void *to, const char *value, stru
     return 0;
 }
 
-/* A number, and so many words behind it: how many arguments it took, or -1. */
+/* Takes a number, and that many words behind it; returns the number of arguments taken, or -1. */
 static int take_words(const struct sw_argument *row, struct sw_arguments_words *to, int argc,
                       char **argv, struct sw_error *err)
 {
@@ -346,7 +346,7 @@ bool sw_arguments_is(const char *argument, const char *name)
     return name[length] == '\0';
 }
 
-/* The row that an argument spells, rather one that the command has; NULL: none. */
+/* The row that an argument spells, preferably one that the command has; NULL: none. */
 static const struct sw_argument *find(const struct sw_command_line *line, const char *argument)
 {
     const struct sw_argument *found = NULL;
@@ -371,13 +371,14 @@ static int fail_unknown(const struct sw_command_line *line, const char *argument
                : sw_fail(err, SW_BAD_INPUT, "unknown option '%s'", name);
 }
 
-/* The value of an option that need not have one: a word, which no file is. */
+/* True if an argument can be the value of an option with an optional one: a word, which no file
+ * is. */
 static bool is_word(const char *argument)
 {
     return argument[0] != '\0' && argument[0] != '-' && strpbrk(argument, "./") == NULL;
 }
 
-/* argv[0] is an option: how many arguments it took, or -1. */
+/* Takes the option argv[0]; returns the number of arguments taken, or -1. */
 static int take_option(const struct sw_command_line *line, int argc, char **argv,
                        struct sw_error *err)
 {
@@ -397,7 +398,7 @@ static int take_option(const struct sw_command_line *line, int argc, char **argv
         return 1;
     }
     const bool may = row->value[0] == '[';
-    /* the value was forgotten where an option follows; '--prompt=--json' has one */
+    /* an option in place of a value means the value was forgotten; '--prompt=--json' has one */
     const struct sw_argument *next = argc > 1 ? find(line, argv[1]) : NULL;
     const bool forgotten = next != NULL && is_accepted(next, line->accepted);
     if (value == NULL && argc > 1 && !forgotten && (!may || is_word(argv[1])))
@@ -413,7 +414,7 @@ static int take_option(const struct sw_command_line *line, int argc, char **argv
     return take(row, to, value, err) == 0 ? taken : -1;
 }
 
-/* What stands beside the options: argv[0..count). */
+/* Takes arguments beside the options: argv[0..count). */
 static int take_files(struct sw_command_line *line, char **argv, int32_t count,
                       struct sw_error *err)
 {

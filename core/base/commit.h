@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* 40 hexadecimal digits, with "-dirty" behind them where tracked files differed from the commit;
- * NULL: unknown, the sources were no clone. */
+/* 40 hexadecimal digits, followed by "-dirty" if tracked files differed from the commit; NULL:
+ * unknown, the sources were no clone. */
 const char *sw_commit(void);
 
 #endif

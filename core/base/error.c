@@ -14,7 +14,7 @@ static int fail(struct sw_error *err, enum sw_status status, struct sw_place at,
         return -1;
     err->status = status;
     vsnprintf(err->message, sizeof err->message, format, args);
-    sw_text_show(err->message); /* what it quotes may be anybody's text */
+    sw_text_show(err->message); /* it may quote any text */
     err->file[0] = '\0';
     return sw_fail_place(err, at);
 }
@@ -82,5 +82,5 @@ char *sw_error_format(const struct sw_error *err, const char *program,
         snprintf(place, sizeof place, ":%" PRId32 ":%" PRId32, err->line, err->column);
     snprintf(buffer, SW_ERROR_TEXT_BYTES, "%s%s%serror: %s", before != NULL ? before : "", place,
              before != NULL ? ": " : "", err->message);
-    return sw_text_show(buffer); /* names of files and texts of others are in it */
+    return sw_text_show(buffer); /* it contains file names and texts of others */
 }

@@ -9,13 +9,13 @@
 
 void sw_file_hold_streams(void)
 {
-    /* in order: the lowest free number is each time the one that is missing */
+    /* in this order the lowest free number is always the missing one */
     for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
         if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
             (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/* Appends what a descriptor has left. */
+/* Appends the rest of a descriptor's bytes. */
 static int read_rest(int handle, size_t most_bytes, char **text, size_t *bytes)
 {
     size_t capacity = 0;
@@ -104,7 +104,7 @@ int sw_file_begin(struct sw_new_file *file, const char *path, mode_t mode, struc
     struct stat there;
     *file = (struct sw_new_file){0};
     if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
-        /* the rename at the end would put a file where a device or a pipe was */
+        /* the final rename would replace a device or a pipe by a file */
         if (!S_ISDIR(there.st_mode))
             sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': it is not a regular file", path);
         errno = S_ISDIR(there.st_mode) ? EISDIR : EEXIST;
@@ -119,7 +119,7 @@ int sw_file_begin(struct sw_new_file *file, const char *path, mode_t mode, struc
         goto fail;
     }
     snprintf(file->aside, room, "%.*s.%s.%ld", (int)(name - path), path, name, (long)getpid());
-    (void)unlink(file->aside); /* of a process that died with this number */
+    (void)unlink(file->aside); /* left by a process that died with this number */
     const int handle = open(file->aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (handle < 0)
         goto fail;

@@ -7,26 +7,26 @@
 #include <string.h>
 
 enum {
-    GRID = 8, /* bf16 from one scale to the next: the lowest three bits are zeros */
+    GRID = 8, /* step of bf16 from one scale to the next: the lowest three bits are zeros */
     NAN_BITS = 0x7fc0
 };
-static const float fewest = 6, most = 9; /* sizes of the largest number, in scales */
+static const float fewest = 6, most = 9; /* limits of the largest number, in scales */
 
 float sw_int4_value(const struct sw_int4_block *block, int32_t i)
 {
     return (float)sw_int4_code(block, i) * sw_bf16_to_float(block->scale);
 }
 
-/* The nearest integer, of ties the even one, that there is. */
+/* The nearest integer, ties to even, limited to -8 .. 7. */
 static float nearest(float x)
 {
-    static const float shift = 0x1.8p23f; /* what is added to it is rounded to an integer */
+    static const float shift = 0x1.8p23f; /* adding it rounds to an integer */
     x = x < (float)SW_INT4_MOST ? x : (float)SW_INT4_MOST;
     x = x > (float)SW_INT4_LEAST ? x : (float)SW_INT4_LEAST;
     return x + shift - shift;
 }
 
-/* The sum of squared errors with that scale; added up in four parts, whatever the compiler. */
+/* Sum of squared errors with that scale; added in four parts, the same with any compiler. */
 static float error_of(const float *restrict x, float scale)
 {
     enum { PARTS = 4 };
@@ -40,8 +40,8 @@ static float error_of(const float *restrict x, float scale)
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* The scale of numbers whose largest in size is `largest`, 1 to 2 or -2 to -1, as bits of a bf16.
- * below: no scale is larger. */
+/* The scale for numbers whose largest magnitude is `largest`, 1 to 2 or -2 to -1, as bits of a
+ * bf16. below: upper limit of scales. */
 static uint16_t choose_scale(const float *x, float largest, float below)
 {
     const float size = fabsf(largest);
@@ -79,7 +79,7 @@ void sw_int4_quantize(const float x[SW_INT4_GROUP], struct sw_int4_block *out)
         near_one[i] = ldexpf(x[i], 1 - exponent);
         largest = fabsf(near_one[i]) > fabsf(largest) ? near_one[i] : largest;
     }
-    /* of the largest exponent eight scales are to be finite, too */
+    /* for the largest exponent, eight times the scale must be finite, too */
     const uint16_t bits = choose_scale(near_one, largest, exponent == 128 ? 0.25f : 1);
     const float scale = sw_bf16_to_float(bits), own = ldexpf(scale, exponent - 1);
     if (fabsf(own) < 0x1p-126f)

@@ -19,7 +19,7 @@ static void write_text(FILE *out, const char *text)
             fprintf(out, "\\%c", letters[found - named]);
         else if ((unsigned char)*text < 0x20)
             fprintf(out, "\\u%04x", (unsigned)*text);
-        else if (text[0] == '\xc0' && text[1] == '\x80') /* for a NUL: core/base/json_read.h */
+        else if (text[0] == '\xc0' && text[1] == '\x80') /* encodes a NUL: core/base/json_read.h */
             fputs("\\u0000", out), text++;
         else
             fputc(*text, out);
@@ -42,7 +42,7 @@ static void new_line(struct sw_json *j, int32_t depth)
             fputs("  ", j->out);
 }
 
-/* What stands before a value. */
+/* Writes separators before a value. */
 static void lead(struct sw_json *j, const char *key)
 {
     static const char *const colon[] = {
@@ -117,7 +117,7 @@ void sw_json_digits(struct sw_json *j, const char *key, double value, int32_t di
         fputs("null", j->out);
 }
 
-/* A whole number of no more than 15 digits, which are what %.15g writes of it, and quickly. */
+/* True for a whole number of at most 15 digits, which %.15g writes quickly and exactly. */
 static bool is_short_integer(double value)
 {
     return fabs(value) < 1e15 && value == (double)(int64_t)value && (value != 0 || !signbit(value));

@@ -41,7 +41,7 @@ static enum sw_json_event fail(struct sw_json_reader *r, size_t at, const char *
     return SW_JSON_MISTAKE;
 }
 
-/* The mistake of a byte that does not belong there, which may be the end. */
+/* Mistake for an unexpected byte, or the unexpected end. */
 static enum sw_json_event wrong(struct sw_json_reader *r)
 {
     return r->at >= r->bytes ? fail(r, r->bytes, "the text ends within a value")
@@ -77,7 +77,7 @@ static bool put_character(struct sw_json_reader *r, uint32_t c)
     return put(r, text, (size_t)more + 1);
 }
 
-/* Bytes of the character at p that is not ASCII; 0: it is no UTF-8. */
+/* Length of the non-ASCII character at p; 0: no UTF-8. */
 static size_t character_bytes(const unsigned char *p, size_t left)
 {
     const size_t bytes = p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : p[0] < 0xf5 ? 4 : 0;
@@ -112,7 +112,7 @@ static int32_t unit_at(const struct sw_json_reader *r, size_t at)
     return unit;
 }
 
-/* The escape at `at`; half a surrogate pair becomes U+FFFD, as it is no character. */
+/* Reads the escape at `at`; half a surrogate pair becomes U+FFFD. */
 static enum sw_json_event read_escape(struct sw_json_reader *r)
 {
     static const char letters[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
@@ -140,7 +140,7 @@ static enum sw_json_event read_escape(struct sw_json_reader *r)
     return put_character(r, c) ? SW_JSON_STRING : SW_JSON_NO_MEMORY;
 }
 
-/* The string whose quote stands at `at`. */
+/* Reads the string whose quote is at `at`. */
 static enum sw_json_event read_string(struct sw_json_reader *r)
 {
     if (!put(r, "", 0))
@@ -202,7 +202,7 @@ static bool starts_with(const struct sw_json_reader *r, const char *word)
     return bytes <= r->bytes - r->at && memcmp(r->text + r->at, word, bytes) == 0;
 }
 
-/* True if what is left of the text begins the word and ends within it. */
+/* True if the rest of the text is a beginning of the word. */
 static bool cuts_off(const struct sw_json_reader *r, const char *word)
 {
     const size_t left = r->bytes - r->at;
@@ -212,7 +212,7 @@ static bool cuts_off(const struct sw_json_reader *r, const char *word)
 static enum sw_json_event read_word(struct sw_json_reader *r)
 {
     static const char *const words[] = {"true", "false", "null", "NaN", "Infinity", "-Infinity"};
-    enum { WORDS = sizeof words / sizeof words[0], NUMBERS = 3 }; /* from which on they are those */
+    enum { WORDS = sizeof words / sizeof words[0], NUMBERS = 3 }; /* index of the first of them */
     const size_t count = r->plain ? NUMBERS : WORDS;
     size_t w = 0;
     while (w < count && !starts_with(r, words[w]))

@@ -1,4 +1,4 @@
-/* Reads JSON (RFC 8259) event by event, with what Python's json module reads besides: NaN, Infinity
+/* Reads JSON (RFC 8259) event by event, and the extensions of Python's json module: NaN, Infinity
  * and -Infinity, escaped surrogates without their other half, and a byte order mark at the front.
  *
  *     struct sw_json_reader r;
@@ -7,10 +7,10 @@
  *         ... r.value, r.value_bytes ...
  *     sw_json_reader_free(&r);
  *
- * With `plain` set before the first event, neither such numbers nor halves of pairs are.
+ * Setting `plain` before the first event disables these numbers and single surrogates.
  *
- * Numbers are handed over as they are written, of any size. The text is the caller's and stays as
- * it is; a reader is for one thread. */
+ * Numbers are returned as written, of any size. The caller owns the text, which is not changed; a
+ * reader is for one thread. */
 #ifndef SW_JSON_READ_H
 #define SW_JSON_READ_H
 
@@ -22,11 +22,11 @@ enum sw_json_event {
     SW_JSON_OBJECT, /* its members follow: SW_JSON_KEY and a value, until SW_JSON_CLOSE */
     SW_JSON_ARRAY,  /* its elements follow, until SW_JSON_CLOSE */
     SW_JSON_CLOSE,
-    SW_JSON_KEY,    /* value: the text without its escapes */
-    SW_JSON_STRING, /* value: the text without its escapes */
-    SW_JSON_NUMBER, /* value: as it is written; NaN, Infinity and -Infinity, too */
+    SW_JSON_KEY,    /* value: text without escapes */
+    SW_JSON_STRING, /* value: text without escapes */
+    SW_JSON_NUMBER, /* value: as written; also NaN, Infinity and -Infinity */
     SW_JSON_WORD,   /* value: true, false or null */
-    SW_JSON_END,    /* of the text */
+    SW_JSON_END,    /* end of the text */
     SW_JSON_MISTAKE,
     SW_JSON_NO_MEMORY
 };
@@ -34,24 +34,24 @@ enum sw_json_event {
 enum { SW_JSON_READ_DEPTH = 2048 }; /* most containers within each other */
 
 struct sw_json_reader {
-    char *value;        /* of the last event, 0-terminated; valid until the next one */
-    size_t value_bytes; /* a string may have NULs, too */
-    size_t begin;       /* the byte at which the last event or the mistake begins */
+    char *value;        /* value of the last event, 0-terminated; valid until the next one */
+    size_t value_bytes; /* length; a string may contain NULs */
+    size_t begin;       /* byte at which the last event or the mistake begins */
     const char *mistake;
     bool plain;
-    /* its own */
+    /* private */
     const char *text;
     size_t bytes, at, room, seen;
-    int32_t line, column; /* of the byte `seen` */
+    int32_t line, column; /* position of the byte `seen` */
     int32_t depth, state;
-    uint8_t is_object[SW_JSON_READ_DEPTH / 8]; /* a bit for each that is open */
+    uint8_t is_object[SW_JSON_READ_DEPTH / 8]; /* a bit for each open container */
 };
 
 void sw_json_reader_begin(struct sw_json_reader *reader, const char *text, size_t bytes);
 void sw_json_reader_free(struct sw_json_reader *reader);
-/* After SW_JSON_MISTAKE, whose words are in `mistake`, or SW_JSON_NO_MEMORY there is no next. */
+/* No call may follow SW_JSON_MISTAKE, whose text is in `mistake`, or SW_JSON_NO_MEMORY. */
 enum sw_json_event sw_json_next(struct sw_json_reader *reader);
-/* Line and column, from 1, in characters, at which the last event or the mistake begins. */
+/* Line and column, from 1, in characters, of the last event's or the mistake's begin. */
 void sw_json_where(struct sw_json_reader *reader, int32_t *line, int32_t *column);
 
 #endif

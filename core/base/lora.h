@@ -12,7 +12,7 @@
 #define SW_ADAPTER_CONFIG "adapter_config.json"
 #define SW_ADAPTER_FILE "adapter_model.safetensors"
 
-/* Projections of a layer, in the order in which a layer makes them. */
+/* Projections of a layer, in the order of a layer. */
 enum sw_lora_target {
     SW_LORA_Q,
     SW_LORA_K,
@@ -25,21 +25,21 @@ enum sw_lora_target {
 };
 
 struct sw_lora {
-    double scale[SW_LORA_TARGETS]; /* alpha / rank, of rslora alpha / sqrt(rank); 0: no adapter */
+    double scale[SW_LORA_TARGETS]; /* alpha / rank, for rslora alpha / sqrt(rank); 0: no adapter */
     int32_t rank[SW_LORA_TARGETS]; /* 0: no adapter */
-    int32_t base; /* enum sw_dtype: of the frozen matrices of layers; embedding and head are not
-                     in fewer bits than bf16 */
+    int32_t base; /* enum sw_dtype of the layers' frozen matrices; embedding and head have at
+                     least the bits of bf16 */
 };
 
-/* "q_proj"; a place of the list with NULL behind the last. */
+/* "q_proj"; ends with NULL. */
 extern const char *const sw_lora_names[SW_LORA_TARGETS + 1];
-/* "self_attn.q_proj": behind a layer's own name. */
+/* "self_attn.q_proj": name inside a layer. */
 extern const char *const sw_lora_modules[SW_LORA_TARGETS];
-/* The target of `bytes` characters that name one, as q_proj or self_attn.q_proj; -1: none. */
+/* The target with that name of `bytes` characters, q_proj or self_attn.q_proj; -1: none. */
 int32_t sw_lora_find(const char *name, size_t bytes);
 /* true if any projection has an adapter */
 bool sw_lora_is_set(const struct sw_lora *lora);
-/* alpha / rank, of rslora alpha / sqrt(rank) (Kalajdzievski 2023). */
+/* alpha / rank, for rslora alpha / sqrt(rank) (Kalajdzievski 2023). */
 double sw_lora_scale(double alpha, int32_t rank, bool rslora);
 
 #endif

@@ -1,5 +1,5 @@
-/* What a dense decoder-only transformer is: one description that the configuration reads, fits use
- * and programs are built from. Names follow Hugging Face's config.json where it has one.
+/* Description of a dense decoder-only transformer, filled by the configuration, used by fits and by
+ * programs' builders. Names follow Hugging Face's config.json if it has one.
  *
  * Plain values without padding, so that two can be compared as bytes; owns nothing. */
 #ifndef SW_MODEL_H
@@ -9,23 +9,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How the angles of rotary positions are stretched beyond the length a model was made for. */
+/* Method of stretching rotary angles beyond a model's original length. */
 enum sw_rope_scaling {
     SW_ROPE_PLAIN,
     SW_ROPE_LINEAR,  /* position / factor (Chen et al. 2023) */
-    SW_ROPE_LLAMA3,  /* by wavelength: long ones / factor, short ones as they are (Llama 3.1) */
+    SW_ROPE_LLAMA3,  /* by wavelength: long ones / factor, short ones unchanged (Llama 3.1) */
     SW_ROPE_YARN,    /* by pair of elements, and cos and sin times a factor (Peng et al. 2023) */
     SW_ROPE_LONGROPE /* by a list of divisors, and cos and sin times a factor (Ding et al. 2024) */
 };
-enum { SW_ROPE_MOST_PAIRS = 128 }; /* of a list of divisors */
+enum { SW_ROPE_MOST_PAIRS = 128 }; /* pairs in a list of divisors */
 struct sw_rope {
     double theta;  /* base of the angles */
     double factor; /* linear, llama3, yarn, longrope; else 1 */
     /* llama3: wavelengths above original_positions / low_freq_factor are stretched, those below
-     * original_positions / high_freq_factor are not, between them smoothly. yarn: the same bounds
-     * as beta_slow and beta_fast, with a ramp by the number of the pair. Else 0 */
+     * original_positions / high_freq_factor are not, smoothly between. yarn: the same bounds,
+     * called beta_slow and beta_fast, with a ramp by the pair's number. Else 0 */
     double low_freq_factor, high_freq_factor;
-    double attention_factor; /* of cos and sin: yarn, longrope; 0: 1 */
+    double attention_factor; /* factor of cos and sin: yarn, longrope; 0: 1 */
     int64_t original_positions;
     int32_t scaling;  /* enum sw_rope_scaling */
     int32_t truncate; /* yarn: true if the ramp begins and ends at whole pairs */
@@ -38,7 +38,7 @@ enum sw_family {
     SW_FAMILY_QWEN3,
     SW_FAMILY_OLMO2,
     SW_FAMILY_GRANITE,
-    SW_FAMILY_GEMMA3, /* of text; its files may stand inside those of a model of images */
+    SW_FAMILY_GEMMA3, /* text part; its files may stand inside those of a model of images */
     SW_FAMILY_GEMMA2,
     SW_FAMILY_OLMO3,
     SW_FAMILY_PHI3
@@ -47,40 +47,42 @@ enum sw_family {
 struct sw_model {
     int64_t vocab_size, hidden_size, intermediate_size;
     int64_t max_position_embeddings;
-    /* tokens that attention looks back over, itself one of them; 0: all. Where some layers are
-     * local: in these */
+    /* tokens that attention looks back over, including the current one; 0: all. With local layers:
+     * in those */
     int64_t sliding_window;
     double rms_norm_eps, initializer_range;
-    /* Granite's, of the embedding, of attention's scores (else 1/sqrt(head_dim)), of what a block
-     * adds to the residual stream, and the logits' divisor; 0: none */
+    /* Granite's multipliers of the embedding, of attention's scores (else 1/sqrt(head_dim)) and of
+     * a block's output, and the divisor of logits; 0: none */
     double embedding_multiplier, attention_multiplier, residual_multiplier, logits_scaling;
-    double query_pre_attn_scalar; /* attention's scores are divided by its root; 0: see above */
-    /* of attention's scores and of the logits: c tanh(x / c); 0: they stay (Gemma 2) */
+    double query_pre_attn_scalar; /* attention's scores are divided by its root; 0: no effect */
+    /* softcaps of attention's scores and of logits: c tanh(x / c); 0: none (Gemma 2) */
     double attention_softcap, final_softcap;
     struct sw_rope rope;
-    struct sw_rope local_rope;    /* of local layers; zero: there are none, or it is that of all */
+    struct sw_rope local_rope;    /* for local layers; zero: no local layers, or the same as
+                                     for all */
     uint64_t local;               /* bit p: layers at position p of the period are local */
-    double partial_rotary_factor; /* share of a head, its first elements, that rotates; 0: all */
-    /* longrope: divisors of the angle of each pair; zeros behind the last. Which list is used
-     * depends on the longest sequence (sw_rope_divisors) */
+    double partial_rotary_factor; /* share of a head that rotates, its first elements; 0: all */
+    /* longrope: divisors of the angle of each pair; zeros behind the last. The longest sequence
+     * selects the list (sw_rope_divisors) */
     float short_divisors[SW_ROPE_MOST_PAIRS], long_divisors[SW_ROPE_MOST_PAIRS];
     int32_t layers, heads,
         kv_heads;               /* num_hidden_layers, num_attention_heads, num_key_value_heads */
-    int32_t head_dim;           /* even; hidden_size / heads need not be it */
+    int32_t head_dim;           /* even; may differ from hidden_size / heads */
     uint8_t family;             /* enum sw_family: for writing config.json */
     bool tied;                  /* tie_word_embeddings */
-    bool qkv_bias, output_bias; /* of the attention's projections */
+    bool qkv_bias, output_bias; /* true if the attention's projections have biases */
     bool mlp_bias;
-    bool qk_norm;        /* RMSNorm of each head of q and k, before the rotation (Qwen3) */
-    bool qk_norm_whole;  /* RMSNorm of all heads of q together, and of k (OLMo 2) */
-    bool post_norm;      /* norms behind attention and MLP instead of before them (OLMo 2) */
-    bool both_norms;     /* with post_norm: before them, too (Gemma 2, 3) */
-    bool norms_plus_one; /* norms multiply by 1 + weight */
-    bool gelu;           /* the MLP's gate is GELU, by tanh, not SiLU */
-    bool embedding_root; /* embeddings are multiplied by the root of hidden_size */
-    bool fused;          /* files have q, k and v in one tensor, and gate and up (Phi-3) */
-    uint8_t period;      /* layers l and l + period are of one kind; 0: all are */
-    bool sinks;          /* a learned score of each head in attention's sum (gpt-oss) */
+    bool qk_norm;        /* true for RMSNorm of each head of q and k, before the rotation (Qwen3) */
+    bool qk_norm_whole;  /* true for RMSNorm over all heads of q, and of k (OLMo 2) */
+    bool post_norm;      /* true for norms behind attention and MLP instead of before them
+                            (OLMo 2) */
+    bool both_norms;     /* with post_norm: true for norms before them, too (Gemma 2, 3) */
+    bool norms_plus_one; /* true if norms multiply by 1 + weight */
+    bool gelu;           /* true if the MLP's gate is GELU, by tanh, false: SiLU */
+    bool embedding_root; /* true if embeddings are multiplied by the root of hidden_size */
+    bool fused;          /* true if files have q, k and v in one tensor, and gate and up (Phi-3) */
+    uint8_t period;      /* layers l and l + period are of one kind; 0: all layers are */
+    bool sinks;          /* true for a learned score of each head in the softmax's sum (gpt-oss) */
     uint8_t unused[1];   /* zero */
 };
 _Static_assert(sizeof(struct sw_model) == (34 + SW_ROPE_MOST_PAIRS) * 8,
@@ -93,7 +95,7 @@ static inline bool sw_model_is_local(const struct sw_model *model, int32_t posit
     return (model->local >> position & 1u) != 0;
 }
 
-/* Tokens that attention of layers at that position of the period looks back over; 0: all. */
+/* Tokens that attention looks back over in layers at that position of the period; 0: all. */
 static inline int64_t sw_model_window(const struct sw_model *model, int32_t position)
 {
     return model->local == 0 || sw_model_is_local(model, position) ? model->sliding_window : 0;
@@ -107,7 +109,7 @@ static inline int32_t sw_model_rotated(const struct sw_model *model)
                : model->head_dim;
 }
 
-/* The list of longrope for sequences of up to so many positions; NULL: there is none. */
+/* The longrope list for sequences of up to so many positions; NULL: none. */
 static inline const float *sw_rope_divisors(const struct sw_model *model, int64_t positions)
 {
     if (model->rope.scaling != SW_ROPE_LONGROPE)
@@ -116,7 +118,7 @@ static inline const float *sw_rope_divisors(const struct sw_model *model, int64_
                                                       : model->short_divisors;
 }
 
-/* Positions behind the last layer are none. */
+/* Period, at most the number of layers. */
 static inline int32_t sw_model_period(const struct sw_model *model)
 {
     const int32_t period = model->period > 0 ? model->period : 1;

@@ -1,4 +1,4 @@
-/* Small arithmetic that more than one part needs. Pure functions; any thread. */
+/* Small arithmetic that several rooms need. Pure functions; any thread. */
 #ifndef SW_NUMBER_H
 #define SW_NUMBER_H
 
@@ -36,7 +36,7 @@ static inline float sw_fp16_to_float(uint16_t half)
     const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, rest = half & 0x7fffu;
     uint32_t bits;
     float value;
-    if (rest < 0x0400u) { /* multiples of 2^-24, 0 among them */
+    if (rest < 0x0400u) { /* multiples of 2^-24, including 0 */
         value = (float)rest * 0x1p-24f;
         memcpy(&bits, &value, sizeof bits);
     } else {
@@ -47,7 +47,7 @@ static inline float sw_fp16_to_float(uint16_t half)
     return value;
 }
 
-/* As sw_bf16_from_float; what is too small for a normal number is rounded to a subnormal or 0. */
+/* As sw_bf16_from_float; numbers below the normal range are rounded to a subnormal or 0. */
 static inline uint16_t sw_fp16_from_float(float value)
 {
     uint32_t bits;
@@ -56,9 +56,9 @@ static inline uint16_t sw_fp16_from_float(float value)
     bits &= 0x7fffffffu;
     if (bits > 0x7f800000u)
         return (uint16_t)(sign | 0x7e00u | (bits >> 13 & 0x3ffu));
-    if (bits >= 0x477ff000u) /* from half way behind the largest on */
+    if (bits >= 0x477ff000u) /* from half a step above the largest number on */
         return (uint16_t)(sign | 0x7c00u);
-    if (bits < 0x38800000u) { /* an f32 from 0.5 to 1 counts in steps of 2^-24 */
+    if (bits < 0x38800000u) { /* an f32 from 0.5 to 1 has steps of 2^-24 */
         float small;
         memcpy(&small, &bits, sizeof small);
         small += 0.5f;
@@ -69,8 +69,8 @@ static inline uint16_t sw_fp16_from_float(float value)
     return (uint16_t)(sign | (bits - 0x38000000u) >> 13);
 }
 
-/* The f32 that `value` is, or else the one beside it whose last bit is odd. Rounded once more to
- * bf16 or fp16 it gives the one nearest to `value`, which an f32 rounded to nearest does not (Boldo
+/* `value` as f32 if exact, else the neighbouring f32 whose last bit is odd. Rounding that again to
+ * bf16 or fp16 gives the number nearest to `value`, which rounding to nearest twice does not (Boldo
  * and Melquiond 2008). */
 static inline float sw_float_to_odd(double value)
 {

@@ -7,7 +7,7 @@ float sw_quantize_most(float most, const float *x, int64_t count)
     int finite = 1;
     for (int64_t i = 0; i < count; i++) {
         const float size = x[i] < 0 ? -x[i] : x[i];
-        finite &= size < INFINITY; /* false of NaN, too */
+        finite &= size < INFINITY; /* false for NaN, too */
         most = size > most ? size : most;
     }
     return finite ? most : INFINITY;

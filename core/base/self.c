@@ -29,7 +29,7 @@ double sw_self_age_s(void)
     if (file != NULL)
         fclose(file);
     text[got] = '\0';
-    /* the name stands in parentheses, and may have any characters */
+    /* the name stands in parentheses, and may contain any characters */
     const char *at = strrchr(text, ')');
     for (int32_t field = NAME; at != NULL && field < STARTTIME; field++)
         at = strchr(at + 1, ' ');

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* What the closing character of a frame ends. */
+/* Construct that a closing character ends. */
 enum frame { DOUBLE = 1, PAREN, BRACE, ARITH, ARITH_PAREN, BACKTICK };
 
 const char *sw_shell_context_name(enum sw_shell_context context)
@@ -46,14 +46,14 @@ static void pop(struct sw_shell_scan *s)
     s->in_word = true;
 }
 
-/* Commands stand here: comments, here-documents and redirections are possible. */
+/* True where commands stand: comments, here-documents and redirections are possible. */
 static bool is_code(const struct sw_shell_scan *s)
 {
     const enum frame frame = top(s);
     return frame == 0 || frame == PAREN || frame == BACKTICK;
 }
 
-/* In "${x:-'a'}" a single quote is nothing but itself. */
+/* True in "${x:-'a'}", where a single quote is an ordinary character. */
 static bool is_inside_double(const struct sw_shell_scan *s)
 {
     int32_t i = s->depth - 1;
@@ -62,7 +62,8 @@ static bool is_inside_double(const struct sw_shell_scan *s)
     return i >= 0 && s->frame[i] == DOUBLE;
 }
 
-/* The word behind '<<': `at` is the character behind these. Returns the character behind it. */
+/* Reads the word behind '<<'; `at`: first character behind these. Returns the character behind the
+ * word. */
 static const char *read_delimiter(struct sw_shell_scan *s, const char *at)
 {
     bool strip = *at == '-', quoted = false;
@@ -85,7 +86,7 @@ static const char *read_delimiter(struct sw_shell_scan *s, const char *at)
     return at;
 }
 
-/* Whether the line from..end is the word that ends a here-document; its quotes don't count. */
+/* True if the line from..end is the word that ends a here-document; its quotes don't count. */
 static bool ends_heredoc(const struct sw_shell_scan *s, const char *from, const char *end)
 {
     const char *word = s->heredoc[0].word, *stop = word + s->heredoc[0].bytes;
@@ -102,7 +103,7 @@ static bool ends_heredoc(const struct sw_shell_scan *s, const char *from, const 
     return from == end;
 }
 
-/* One line of a here-document, or what there is of it before `to`. */
+/* Skips one line of a here-document, or its part before `to`. */
 static const char *skip_heredoc_line(struct sw_shell_scan *s, const char *at, const char *to)
 {
     const char *end = at;
@@ -116,7 +117,7 @@ static const char *skip_heredoc_line(struct sw_shell_scan *s, const char *at, co
     return end < to ? end + 1 : end;
 }
 
-/* '$' and what follows it. Returns the character behind what was read. */
+/* Reads '$' and its construct. Returns the character behind it. */
 static const char *read_dollar(struct sw_shell_scan *s, const char *at)
 {
     const bool quoted = top(s) == DOUBLE || (top(s) == BRACE && is_inside_double(s));
@@ -141,8 +142,8 @@ static const char *read_dollar(struct sw_shell_scan *s, const char *at)
     return at + 1;
 }
 
-/* A character that means the same in every frame, or one of a frame that is no code. NULL: of code.
- */
+/* Reads a character with the same meaning in every frame, or one in a frame that is no code. NULL:
+ * code. */
 static const char *read_quoted(struct sw_shell_scan *s, const char *at)
 {
     const enum frame frame = top(s);
@@ -164,7 +165,7 @@ static const char *read_quoted(struct sw_shell_scan *s, const char *at)
         while (i > 0 && s->frame[i - 1] != BACKTICK)
             i--;
         if (i > 0)
-            s->depth = i - 1; /* ends whatever it left open */
+            s->depth = i - 1; /* ends every open construct inside */
         else
             push(s, BACKTICK);
         s->in_word = i > 0;
@@ -276,7 +277,7 @@ void sw_shell_scan_to(struct sw_shell_scan *s, const char *to)
             at = next != NULL ? next : read_code(s, at);
         }
     }
-    /* what is read ahead is one with what stands at `to`: '${{name}}', '<<{{name}}' */
+    /* lookahead includes the text at `to`: '${{name}}', '<<{{name}}' */
     if (at > to && s->heredocs > 0 && !s->in_heredoc)
         s->wants_word = true;
     else if (at > to)
@@ -349,7 +350,7 @@ size_t sw_shell_variable_length(const char *text)
 
 static bool is_plain_word(const char *text)
 {
-    /* a '=' in front would read as a comparison */
+    /* a '=' in front would look like a comparison */
     if (*text == '\0' || *text == '=')
         return false;
     for (const char *p = text; *p != '\0'; p++)

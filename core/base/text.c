@@ -37,8 +37,7 @@ int32_t sw_text_distance(const char *a, const char *b)
     return above[m];
 }
 
-/* Whether both have digits, other ones, and nothing else tells them apart: int4 is not a typo of
- * int8. */
+/* True if both have digits and differ in nothing else: int4 is not a typo of int8. */
 static bool differ_in_digits(const char *a, const char *b)
 {
     static const char digits[] = "0123456789";

@@ -1,5 +1,5 @@
-/* Words and texts as people see them: what a typo probably meant, what fits into a line, what may
- * stand in HTML. Pure functions; any thread. */
+/* Words and texts for people: suggestions for typos, shortening, escapes for HTML. Pure functions;
+ * any thread. */
 #ifndef SW_TEXT_H
 #define SW_TEXT_H
 
@@ -9,27 +9,26 @@
 #include <stdio.h>
 
 /* Letters to insert, delete, exchange or swap with their neighbour until both are the same
- * (Damerau-Levenshtein, each place once), without regard to case; 1000 when one has more than 48.
- */
+ * (Damerau-Levenshtein, each position once), ignoring case; 1000 if one has more than 48. */
 int32_t sw_text_distance(const char *a, const char *b);
-/* Whether one may be a typo for the other: at most a third of the letters differ, of three or fewer
+/* True if one may be a typo for the other: at most a third of the letters differ, of three or fewer
  * not the first, and not digits alone (int4 is no typo for int8). Then *distance is set. */
 bool sw_text_is_near(const char *a, const char *b, int32_t *distance);
-/* The first of the words most like `name`, NULL when none is: at most two letters, and less than
- * half of the word, may differ. */
+/* The first of the words most like `name`, NULL: none; at most two letters, and less than half of
+ * the word, may differ. */
 const char *sw_text_nearest(const char *name, const char *const *words, int32_t count);
 
-/* Copies at most `most` bytes of text and, when there were more, "..."; no UTF-8 character is cut
- * in two. Returns buffer, which has room for most + 4 bytes. */
+/* Copies at most `most` bytes of text and, if there were more, "..."; cuts no UTF-8 character in
+ * two. Returns buffer, which has room for most + 4 bytes. */
 char *sw_text_shorten(const char *text, size_t most, char *buffer);
 
-/* Bytes of the character at p where nobody sees it, or where it steers a terminal or turns the
- * others around: controls, zero-width ones, separators of lines, marks of direction. 0: none. */
+/* Length of the character at p if it is invisible, controls a terminal or reorders text: controls,
+ * zero-width ones, line separators, direction marks. 0: an ordinary one. */
 size_t sw_text_hidden(const char *p);
-/* Each of those becomes a '?', in place. Returns text. */
+/* Replaces each of those by '?', in place. Returns text. */
 char *sw_text_show(char *text);
-/* Shortens a text that anybody may have written, and shows it: it stays in its line of a message.
- */
+/* Shortens an untrusted text and replaces such characters, so that it stays on its line of a
+ * message. */
 char *sw_text_shown(const char *text, size_t most, char *buffer);
 
 /* Writes a text for HTML, inside elements and quoted attributes; controls become spaces. */

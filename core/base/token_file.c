@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { LEAST_WORDS = 8 }; /* that a width is judged by */
+enum { LEAST_WORDS = 8 }; /* words that decide a width */
 
 static uint32_t word_at(const unsigned char *data, size_t i)
 {
@@ -31,7 +31,7 @@ bool sw_token_has_header(const unsigned char *head, size_t bytes)
            (word_at(head, 0) == SW_TOKEN_MAGIC || word_at(head, 0) == SW_TOKEN_MAGIC_LLAMA_3);
 }
 
-/* A number that reads as a day, before a header's zeros. */
+/* True for a number that reads as a date, before a header's zeros. */
 static bool is_unknown_header(const unsigned char *head, size_t bytes)
 {
     const uint32_t magic = word_at(head, 0), month = magic / 100 % 100, day = magic % 100;
@@ -72,7 +72,7 @@ static int read_header(const unsigned char *head, int64_t file_bytes, struct sw_
     out->width = version == SW_TOKEN_UINT16 ? 2 : 4;
     out->begin_bytes = SW_TOKEN_HEADER_BYTES;
     out->tokens = (file_bytes - SW_TOKEN_HEADER_BYTES) / out->width;
-    /* the count has 32 bits: of more tokens llm.c writes the lower ones */
+    /* the count has 32 bits: llm.c writes the lower ones of larger counts */
     if ((uint32_t)out->tokens == count && (file_bytes - SW_TOKEN_HEADER_BYTES) % out->width == 0)
         return 0;
     return sw_fail_at(err, SW_BAD_INPUT, place,
@@ -81,7 +81,7 @@ static int read_header(const unsigned char *head, int64_t file_bytes, struct sw_
                       count, count == 1 ? "" : "s", out->tokens);
 }
 
-/* True if words of `width` bytes hold numbers of the lower `low` bytes: all others are 0. */
+/* True if words of `width` bytes use only their lower `low` bytes: the others are 0. */
 static bool holds_lower(const unsigned char *head, size_t bytes, size_t width, size_t low)
 {
     bool any = false;
@@ -116,7 +116,7 @@ int sw_token_form(const unsigned char *head, size_t bytes, int64_t file_bytes, i
     return 0;
 }
 
-/* The largest of `count` tokens. A loop for each width: compilers make vectors of them. */
+/* The largest of `count` tokens. A loop for each width, which compilers vectorize. */
 static uint64_t largest(const unsigned char *data, int32_t width, int64_t count)
 {
     uint64_t most = 0;

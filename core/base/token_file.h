@@ -15,18 +15,17 @@ enum { SW_TOKEN_UINT16 = 1, SW_TOKEN_UINT32 = 7 }; /* versions of the header */
 
 struct sw_token_form {
     int32_t width;       /* bytes of a token */
-    int64_t begin_bytes; /* where the first one stands */
+    int64_t begin_bytes; /* offset of the first token */
     int64_t tokens;
 };
 
 /* True if a file that begins with head[bytes] has llm.c's header of tokens. */
 bool sw_token_has_header(const unsigned char *head, size_t bytes);
 
-/* The form of a file of file_bytes by its first bytes, head[bytes], for a model of vocab_size
- * tokens. Without a header a token has 2 bytes where vocab_size is at most 65536, else 4; or twice
- * or four times as many, where the upper ones are 0 in all that is looked at. Errors (SW_BAD_INPUT,
- * at `place`): a header of another kind or version, a count that is not the file's, a part of a
- * token. */
+/* Form of a file of file_bytes by its first bytes, head[bytes], for a model of vocab_size tokens.
+ * Without a header a token has 2 bytes if vocab_size is at most 65536, else 4; or twice or four
+ * times as many, if the upper ones are 0 in all bytes examined. Errors (SW_BAD_INPUT, at `place`):
+ * a header of another kind or version, a count that is not the file's, part of a token. */
 int sw_token_form(const unsigned char *head, size_t bytes, int64_t file_bytes, int64_t vocab_size,
                   struct sw_place place, struct sw_token_form *out, struct sw_error *err);
 
@@ -40,11 +39,11 @@ static inline int64_t sw_token_at(const unsigned char *data, int32_t width, int6
     return (int64_t)token;
 }
 
-/* The first of `count` tokens that is none of vocab_size; -1: there is none. */
+/* The first of `count` tokens outside of vocab_size; -1: none. */
 int64_t sw_token_find_bad(const unsigned char *data, int32_t width, int64_t count,
                           int64_t vocab_size);
-/* Says (SW_BAD_INPUT, at `place`) that the token at `position` is none of the model's. Returns -1.
- */
+/* Fails (SW_BAD_INPUT, at `place`) because the token at `position` is none of the model's. Returns
+ * -1. */
 int sw_token_refuse(int64_t token, int64_t position, int64_t vocab_size, struct sw_place place,
                     struct sw_error *err);
 

@@ -43,7 +43,7 @@ char *sw_token_index_path(const char *bin)
 
 /* ---- checks ---- */
 
-/* An index that is read, and the numbers of its header. */
+/* An index being read, and the numbers of its header. */
 struct reading {
     struct sw_place at;
     const char *bin;
@@ -95,7 +95,7 @@ static int read_header(struct reading *r)
     return (flags & ~(uint64_t)SW_TOKEN_INDEX_MASKED) == 0 ? 0 : refuse(r, "unknown flags");
 }
 
-/* Divides the bytes behind the header, and compares their digest. */
+/* Splits the bytes behind the header into arrays, and compares their digest. */
 static int read_arrays(struct reading *r)
 {
     struct sw_token_index *out = r->out;
@@ -198,8 +198,8 @@ int sw_token_index_parse(const char *name, const unsigned char *data, size_t byt
 
 /* ---- files ---- */
 
-/* Maps a regular file; an empty one has no mapping. *written: when it was last. Returns 0, or -1
- * and errno. */
+/* Maps a regular file; an empty one has no mapping. *written: time of its last change. Returns 0,
+ * or -1 and errno. */
 static int map_file(const char *path, unsigned char **data, size_t *bytes, struct timespec *written)
 {
     struct stat info = {0};
@@ -239,8 +239,8 @@ static int fail_to_read(const char *path, struct sw_error *err)
                       kind ? "; name a file of tokens that 'runner tokenize' wrote" : "");
 }
 
-/* Path of the index of `bin`, which need not be there: beside it, or beside what a symbolic link
- * leads to. NULL: no memory. */
+/* Path of the index of `bin`, which may be missing: beside it, or beside the target of a symbolic
+ * link. NULL: no memory. */
 static char *find_index(const char *bin)
 {
     char *beside = sw_token_index_path(bin);

@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define SW_TOKEN_INDEX_MAGIC "SWTOKIDX"
-#define SW_TOKEN_INDEX_ENDING ".index" /* behind the name of the file of tokens */
+#define SW_TOKEN_INDEX_ENDING ".index" /* appended to the name of the file of tokens */
 enum { SW_TOKEN_INDEX_VERSION = 1, SW_TOKEN_INDEX_HEADER_BYTES = 128 };
 enum { SW_TOKEN_INDEX_MASKED = 1 }; /* flags */
 /* Offsets within the header. */
@@ -33,30 +33,30 @@ enum {
 };
 
 struct sw_token_index {
-    int64_t tokens; /* of the file of tokens */
+    int64_t tokens; /* in the file of tokens */
     int64_t documents;
-    int64_t largest; /* no token is larger; -1: there is none; UINT32_MAX if the file was written
-                      * to after its index: then any may stand where no digest looks */
-    int64_t counted; /* labels that count: tokens of spans, but the first of each document */
+    int64_t largest;     /* largest token; -1: no token; UINT32_MAX if the file was written to
+                            after its index: then unexamined tokens may be larger */
+    int64_t counted;     /* labels that count: tokens of spans, except the first of each document */
     const uint64_t *end; /* [documents]: end of each, in tokens; ascending; the last is `tokens` */
     bool masked;         /* false: every label counts, and there are no spans */
     int64_t spans;
     const uint64_t *span; /* [2 * spans]: begin and end of tokens that count as labels; sorted,
-                           * apart, none over a document's end */
+                             separate, none across a document's end */
     const char *source;   /* a line of JSON: inputs, tokenizer, template */
-    void *mapping;        /* what all these point into; NULL: memory of the caller's */
+    void *mapping;        /* memory of all of these; NULL: the caller's */
     size_t mapping_bytes;
 };
 
-/* Opens the index of the file of tokens `bin`, which stands beside it or beside what a symbolic
- * link leads to. *found: false if there is none; then *out is not to be closed. Errors:
- * SW_BAD_INPUT, at the index: it is damaged, of another version, or of other data; at `bin`: its
- * header is wrong; SW_ENVIRONMENT: a file cannot be read. */
+/* Opens the index of the file of tokens `bin`, beside it or beside the target of a symbolic link.
+ * *found: false if there is none; then *out must not be closed. Errors: SW_BAD_INPUT, at the index:
+ * damaged, of another version, or of other data; at `bin`: its header is wrong; SW_ENVIRONMENT: a
+ * file cannot be read. */
 int sw_token_index_open(const char *bin, bool *found, struct sw_token_index *out,
                         struct sw_error *err);
 void sw_token_index_close(struct sw_token_index *index);
 
-/* The same of bytes in memory: data[bytes], at a multiple of 8, of a file called `name`, and
+/* The same for bytes in memory: data[bytes], at a multiple of 8, of a file called `name`, and
  * tokens[token_bytes] of `bin`. *out points into data. */
 int sw_token_index_parse(const char *name, const unsigned char *data, size_t bytes, const char *bin,
                          const unsigned char *tokens, size_t token_bytes,

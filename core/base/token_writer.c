@@ -17,14 +17,14 @@ enum { BLOCK = 4096 };
 
 struct sw_token_writer {
     char *path, *index_path, *span_path;
-    struct sw_new_file tokens, index, spans; /* the last is never put in a place */
+    struct sw_new_file tokens, index, spans; /* the last one is temporary */
     int32_t width;
     struct sw_token_counts counts;
-    int64_t begin;      /* of the document that is open */
-    int64_t span;       /* begin of the span that is open; -1: none */
-    int64_t span_count; /* of spans that are written */
-    int64_t counted;    /* when the document began */
-    bool masked;        /* a token did not count */
+    int64_t begin;      /* begin of the open document */
+    int64_t span;       /* begin of the open span; -1: none */
+    int64_t span_count; /* spans written */
+    int64_t counted;    /* value at the document's begin */
+    bool masked;        /* true once a token did not count */
 };
 
 static int fail_at(const char *path, struct sw_error *err)
@@ -132,7 +132,7 @@ static int end_span(struct sw_token_writer *w, int64_t end, struct sw_error *err
     return write_numbers(w, w->spans.out, pair, 2, err);
 }
 
-/* Opens and ends spans where the tokens begin and cease to count. */
+/* Opens and ends spans where tokens begin and cease to count. */
 static int mark(struct sw_token_writer *w, const uint8_t *counts, size_t count,
                 struct sw_error *err)
 {
@@ -145,7 +145,7 @@ static int mark(struct sw_token_writer *w, const uint8_t *counts, size_t count,
             return -1;
         w->masked = w->masked || !counted;
         if (counts == NULL)
-            break; /* the others go on as the first */
+            break; /* the rest counts like the first */
     }
     return 0;
 }
@@ -192,7 +192,7 @@ struct sw_token_counts sw_token_writer_counts(const struct sw_token_writer *w)
 
 /* ---- the end ---- */
 
-/* Puts what is written on the disk. */
+/* Syncs written data. */
 static int flush_file(const struct sw_token_writer *w, const struct sw_new_file *file,
                       struct sw_error *err)
 {
@@ -201,7 +201,7 @@ static int flush_file(const struct sw_token_writer *w, const struct sw_new_file 
     return fail_to_write(w, err);
 }
 
-/* Puts the spans behind the ends of the documents, then the source. */
+/* Writes spans and source behind the ends of the documents. */
 static int write_rest(struct sw_token_writer *w, const char *source, struct sw_error *err)
 {
     char block[4 * BLOCK];
@@ -222,7 +222,7 @@ static int write_rest(struct sw_token_writer *w, const char *source, struct sw_e
     return fwrite(source, 1, bytes, w->index.out) == bytes ? 0 : fail_to_write(w, err);
 }
 
-/* A digest of a whole file beside its place, as `digest` makes it; *bytes: its length. */
+/* Digest, by `digest`, of a whole unfinished file; *bytes: its length. */
 static int digest_file(const struct sw_token_writer *w, const struct sw_new_file *file,
                        uint64_t (*digest)(const unsigned char *data, size_t bytes), uint64_t *out,
                        int64_t *bytes, struct sw_error *err)
@@ -273,7 +273,7 @@ static int write_index_header(struct sw_token_writer *w, const char *source, str
     put_number(header + SW_TOKEN_INDEX_AT_FLAGS, 4, w->masked ? SW_TOKEN_INDEX_MASKED : 0);
     for (size_t i = 0; i < 8; i++)
         put_number(header + SW_TOKEN_INDEX_AT_NUMBERS + 8 * i, 8, (uint64_t)number[i]);
-    for (int32_t time = 0; time < 2; time++) { /* without its digest, then with it */
+    for (int32_t time = 0; time < 2; time++) { /* first without its digest, then with it */
         rewind(w->index.out);
         if (fwrite(header, 1, sizeof header, w->index.out) != sizeof header ||
             fflush(w->index.out) != 0)
