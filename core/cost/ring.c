@@ -53,24 +53,68 @@ static void add_steps(struct sw_ring_time *out, int32_t steps, double sent, doub
     out->messages = messages;
 }
 
+/* What the hops of one round send: groups of steps alike. */
+enum { MOST_GROUPS = 16 };
+struct round {
+    int32_t count; /* above MOST_GROUPS: not all of them are kept */
+    struct {
+        int32_t steps;
+        double sent;
+    } of[MOST_GROUPS];
+};
+
+static void add_group(struct sw_ring_time *out, int32_t steps, double sent, double block,
+                      struct round *kept)
+{
+    add_steps(out, steps, sent, block);
+    if (kept->count < MOST_GROUPS) {
+        kept->of[kept->count].steps = steps;
+        kept->of[kept->count].sent = sent;
+    }
+    kept->count++;
+}
+
+/* Hops [first, end), behind sums that took *before; leaves those of the last hop there. */
+static void add_hops(struct hops *h, const struct sw_ring_blocks *blocks, int32_t first,
+                     int32_t end, double block, double *before, struct round *kept,
+                     struct sw_ring_time *out)
+{
+    kept->count = 0;
+    for (int32_t i = first; i < end;) {
+        const struct sw_ring_hop hop = sw_ring_hop(blocks, 0, i);
+        const double sums = sent_seconds(h, 0, hop.sums);
+        add_group(out, 1, sent_seconds(h, *before, hop.keys), block, kept);
+        add_group(out, hop.alike - 1, sent_seconds(h, sums, hop.keys), block, kept);
+        *before = sums;
+        i += hop.alike;
+    }
+}
+
+/* Rounds between the second and the last send alike, behind sums that are alike from the third on:
+ * the third is worked out, and added as often as there are such. */
 void sw_ring_time(const struct sw_cluster_config *cluster, const struct sw_span *span, bool inside,
                   const struct sw_ring_blocks *blocks, double compute, struct sw_ring_time *out)
 {
     struct hops h = {.inside = *span, .all = *span, .cluster = cluster};
+    const int32_t inner = blocks->ranks / blocks->rings;
+    const int32_t alike = blocks->halos == 0 ? blocks->rings - 4 : 0; /* beside the third */
     if (inside)
         sw_links_cut(&h.inside, sw_links_fastest(cluster) + 1);
-    h.inside.ranks = blocks->ranks / blocks->rings;
-    const double block = compute / sw_ring_sum(blocks).attends;
-    double before = 0; /* sums of the hop before */
+    h.inside.ranks = inner;
+    const double block = compute / sw_ring_hops(blocks);
+    double before = 0; /* seconds that the sums of the hop before took */
+    struct round kept;
+    int32_t next = 0; /* number of a hop */
     *out = (struct sw_ring_time){0};
-    for (int32_t i = 0; i < blocks->ranks;) {
-        const struct sw_ring_hop hop = sw_ring_hop(blocks, 0, i);
-        const double sums = sent_seconds(&h, 0, hop.sums);
-        add_steps(out, 1, sent_seconds(&h, before, hop.keys), block);
-        add_steps(out, hop.alike - 1, sent_seconds(&h, sums, hop.keys), block);
-        before = sums;
-        i += hop.alike;
+    if (alike > 0) {
+        add_hops(&h, blocks, 0, 2 * inner, block, &before, &kept, out);
+        add_hops(&h, blocks, 2 * inner, 3 * inner, block, &before, &kept, out);
+        next = 3 * inner;
+        for (int32_t k = 0; k < alike && kept.count <= MOST_GROUPS; k++, next += inner)
+            for (int32_t g = 0; g < kept.count; g++)
+                add_steps(out, kept.of[g].steps, kept.of[g].sent, block);
     }
+    add_hops(&h, blocks, next, blocks->ranks, block, &before, &kept, out);
     const struct sw_ring_hop behind = sw_ring_hop(blocks, 0, blocks->ranks);
     const double home = sent_seconds(&h, before, behind.sums);
     out->seconds += home;
@@ -99,7 +143,7 @@ static void time_inner_rings(const struct sw_cluster_config *cluster,
     sw_ring_time_of(cluster, program, op, compute, &time);
     out->seconds = time.seconds;
     out->inside = time.seconds - compute;
-    out->block = compute / sw_ring_sum(blocks).attends;
+    out->block = compute / sw_ring_hops(blocks);
     out->hop = time.messages / blocks->ranks;
     out->home = blocks->sum_bytes > 0;
 }

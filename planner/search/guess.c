@@ -35,7 +35,7 @@ static struct ring ring_of(const struct sw_program *p, const struct sw_traffic *
         return ring;
     sw_ring_blocks_of(p, &p->ops[t->op], &ring.blocks);
     ring.block = sw_cost_op_seconds(p, &p->ops[t->op], &run->cluster, NULL) /
-                 sw_ring_sum(&ring.blocks).attends;
+                 sw_ring_hops(&ring.blocks);
     return ring;
 }
 
