@@ -36,7 +36,7 @@ CEILING = {
     "planner/job": 49,
     "planner/policy": 19,
     "planner/scheduler": 190,
-    "planner/search": 189,
+    "planner/search": 28,
     "planner/submit": 31,
     "planner/supervise": 50,
     "runner": 4,

@@ -1,30 +1,30 @@
-/* What the choice leaves on the table: a mesh that is much faster, which the run's rule or its
- * mesh_dim passes over, and fewer nodes that are as fast. */
+/* Better choices than the search's own: a much faster mesh that the run's rule or its mesh_dim
+ * excludes, and other numbers of nodes. */
 #include "planner/search/report.h"
 
 #include "planner/command/format.h"
 
 #include <inttypes.h>
 
-/* Half the nodes compute twice as long: only a step that mostly waits may be as short on them. In
- * random runs none with more than half of it computing is; the rest allows for small programs. */
+/* Largest share of compute in a step that may be as short on half the nodes, where compute doubles.
+ * In random runs all were below one half; the rest allows for small programs. */
 static const double waits_when_computing_less_than = 0.6;
 
-/* From how much on, as a share of the fastest, a choice deserves a warning. */
+/* Share of the fastest step from which on a slower choice deserves a warning. */
 static const double much_slower = 0.10;
 
-/* From which share of fewer accelerator-hours on, and up to which share of a longer step, another
- * number of nodes is clearly better. */
+/* Least saving of accelerator-hours, and largest increase of a step, that make another number of
+ * nodes clearly better. */
 static const double clearly_fewer_hours = 0.10, hardly_longer = 0.02;
 
-/* What is wrong with other meshes, such as rules that only the run's own can keep, is no fault of
- * the run: there is nothing to advise. */
+/* Ignores mistakes of other meshes, such as rules that only the run's own can keep: no fault of the
+ * run, and no advice follows. */
 static int fail_for_advice(const struct sw_error *why, struct sw_error *err)
 {
     return why->status == SW_ENVIRONMENT ? sw_fail_as(err, why) : 0;
 }
 
-/* The fastest of the table, and of it what an order that was passed over tells. */
+/* Takes the fastest of the table, including an excluded order of its axes. */
 static void take_fastest(const struct sw_search *search, struct sw_candidate *out)
 {
     struct sw_mesh least;
@@ -36,7 +36,7 @@ static void take_fastest(const struct sw_search *search, struct sw_candidate *ou
     }
 }
 
-/* The fastest of all meshes on these nodes, in whatever order of axes. */
+/* Finds the fastest of all meshes on these nodes, in any order of axes. */
 static int find_fastest(const struct sw_run_config *run, const struct sw_search *search,
                         const struct sw_candidate *chosen, struct sw_candidate *out,
                         struct sw_error *err)
@@ -46,7 +46,7 @@ static int find_fastest(const struct sw_run_config *run, const struct sw_search 
     struct sw_error why = {0};
     *out = *chosen;
     if (!sw_search_mesh_is_named(run) && run->prefer != SW_PREFER_FSDP_STRICT) {
-        /* the same table; without it, the margin says how much slower the choice can be */
+        /* the same table; without it, the margin bounds how much slower the choice can be */
         if (search != NULL)
             take_fastest(search, out);
         if (search != NULL || sw_run_config_prefers_time(run) || run->prefer_within <= much_slower)
@@ -62,7 +62,7 @@ static int find_fastest(const struct sw_run_config *run, const struct sw_search 
     return 0;
 }
 
-/* Half of the nodes, a quarter ..., as long as they are no slower. */
+/* Finds half of the nodes, a quarter ..., as long as the step is no longer. */
 static int find_fewer(const struct sw_run_config *run, const struct sw_candidate *chosen,
                       struct sw_advice *out, struct sw_error *err)
 {
@@ -86,9 +86,9 @@ static int find_fewer(const struct sw_run_config *run, const struct sw_candidate
     return 0;
 }
 
-/* True if some mesh of so many nodes may be clearly better: compute that is of use takes as long on
- * all accelerators together, but products on fewer ranks are up to a tenth more efficient, and with
- * the memory of more nodes less is made again. */
+/* True if a mesh of that many nodes may be clearly better. Useful compute takes the same
+ * accelerator time, but products on fewer ranks are up to a tenth more efficient, and more nodes
+ * have memory for less recomputation. */
 static bool may_be_better(const struct sw_run_config *run, const struct sw_candidate *chosen,
                           int32_t nodes)
 {
@@ -102,7 +102,7 @@ static bool may_be_better(const struct sw_run_config *run, const struct sw_candi
            useful_s <= (1 - clearly_fewer_hours) * chosen->cost.step_seconds;
 }
 
-/* The number of nodes that takes the fewest accelerator-hours of those that are clearly better. */
+/* Finds the number of nodes with the fewest accelerator-hours among the clearly better ones. */
 static int find_better(const struct sw_run_config *run, const struct sw_candidate *chosen,
                        struct sw_advice *out, struct sw_error *err)
 {
@@ -142,11 +142,11 @@ int sw_search_advise(const struct sw_run_config *run, const struct sw_search *se
         find_fewer(run, chosen, out, err) != 0 || find_better(run, chosen, out, err) != 0)
         return -1;
     out->slower = chosen->cost.step_seconds / out->fastest.cost.step_seconds - 1;
-    out->slower = out->slower > 0 ? out->slower : 0; /* options that spare memory */
+    out->slower = out->slower > 0 ? out->slower : 0; /* options chosen for less memory */
     return 0;
 }
 
-/* The settings with which the search is sure to take a fast one. */
+/* Settings with which the search always takes a fast mesh. */
 static const char *remedy_of(const struct sw_run_config *run)
 {
     const bool named = sw_search_mesh_is_named(run);
@@ -178,7 +178,7 @@ static void warn_of_slowness(const char *path, const struct sw_run_config *run,
             sw_format_seconds(advice->fastest.cost.step_seconds, least), remedy_of(run));
 }
 
-/* The fastest of the fewer, which may be more than the fewest. */
+/* Warns with the fastest of the smaller numbers, which need not be the smallest. */
 static void warn_of_nodes(const char *path, const struct sw_run_config *run,
                           const struct sw_candidate *chosen, const struct sw_advice *advice)
 {
@@ -203,7 +203,7 @@ static void warn_of_nodes(const char *path, const struct sw_run_config *run,
             sw_format_seconds(chosen->cost.step_seconds, took), also, (int)best->nodes);
 }
 
-/* Another number of nodes that is cheaper and as soon. */
+/* Warns of another number of nodes that is cheaper and ends as soon. */
 static void warn_of_hours(const char *path, const struct sw_run_config *run,
                           const struct sw_candidate *chosen, const struct sw_advice *advice)
 {

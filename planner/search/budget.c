@@ -17,14 +17,14 @@ struct unit {
     double factor;
 };
 
-/* Any case will do. */
+/* Any case is accepted. */
 static const struct unit times[] = {
     {"s", 1},        {"sec", 1},        {"second", 1},        {"seconds", 1},
     {"min", 60},     {"minute", 60},    {"minutes", 60},      {"h", 3600},
     {"hour", 3600},  {"hours", 3600},   {"d", 86400},         {"day", 86400},
     {"days", 86400}, {"w", 7 * 86400.}, {"week", 7 * 86400.}, {"weeks", 604800}};
 
-/* Prefixes have their case: mWh is none of these. */
+/* Prefixes are case-sensitive: mWh is not among them. */
 static const struct unit energies[] = {{"J", 1},       {"kJ", 1e3},    {"MJ", 1e6},
                                        {"GJ", 1e9},    {"Wh", 3600},   {"kWh", 3.6e6},
                                        {"kwh", 3.6e6}, {"MWh", 3.6e9}, {"GWh", 3.6e12}};
@@ -49,7 +49,7 @@ static bool find_time(const char *name, double *factor)
     return false;
 }
 
-/* "GPU-hours", "gpu_h", "GPUh": what is held, and a time. */
+/* Accepts "GPU-hours", "gpu_h", "GPUh": a held resource and a time. */
 static bool find_held(const char *name, enum sw_cost_kind *kind, double *factor)
 {
     for (int32_t i = 0; i < COUNT(holders); i++) {
@@ -67,12 +67,12 @@ static bool find_held(const char *name, enum sw_cost_kind *kind, double *factor)
     return false;
 }
 
-/* Signs that stand before an amount or behind it. */
+/* Signs before or behind an amount. */
 static const struct {
     const char *sign, *code;
 } signs[] = {{"$", "USD"}, {"\xe2\x82\xac", "EUR"}, {"\xc2\xa3", "GBP"}};
 
-/* The code of a currency as it is written; NULL: no currency. */
+/* The code of a currency as written; NULL: no currency. */
 static const char *currency_of(const char *name, const char *currency)
 {
     for (int32_t i = 0; i < COUNT(signs); i++)
@@ -80,7 +80,7 @@ static const char *currency_of(const char *name, const char *currency)
             return signs[i].code;
     if (currency != NULL && strcasecmp(name, currency) == 0)
         return currency;
-    if (strcmp(name, "GPU") == 0 || strcmp(name, "TPU") == 0) /* whose hours are meant */
+    if (strcmp(name, "GPU") == 0 || strcmp(name, "TPU") == 0) /* hours of an accelerator */
         return NULL;
     size_t capitals = 0;
     while (name[capitals] >= 'A' && name[capitals] <= 'Z')
@@ -110,8 +110,8 @@ bool sw_cost_unit(const char *name, const char *currency, enum sw_cost_kind *kin
 
 /* ---- Numbers ---- */
 
-/* Digits, with commas before groups of three or without, and a fraction: "2,797", "1.5". *text
- * moves behind it. False: there is none. */
+/* Reads digits, with commas before groups of three or without, and a fraction: "2,797", "1.5";
+ * moves *text behind. False: none. */
 static bool read_amount(const char **text, double *out)
 {
     char digits[40];
@@ -155,7 +155,7 @@ static const char *skip_spaces(const char *p)
 
 enum { SHOWN = 40 };
 
-/* The beginning of what is written, without hidden characters. */
+/* The beginning of the text, without hidden characters. */
 static const char *show(const char *text, char out[SHOWN + 1])
 {
     snprintf(out, SHOWN + 1, "%s", text);
@@ -167,7 +167,7 @@ static const char *show(const char *text, char out[SHOWN + 1])
 static const char budget_help[] =
     "write it as in '2000 GPU-hours', '250 node-hours', '5000 USD' or '300 kWh'";
 
-/* The unit, before the amount or behind it. Fails with what is wrong with it. */
+/* Reads the unit, before or behind the amount. Fails with its mistake. */
 static int read_unit(const char *sign, const char *behind, const char *shown, char unit[SHOWN + 1],
                      struct sw_error *err)
 {
@@ -233,7 +233,7 @@ static const char deadline_help[] =
     "write a time as in '36 h', '1 day 12 h' or '1-12:00:00', or a date as in 2026-12-24 or "
     "2026-12-24T08:00";
 
-/* Exactly so many digits. */
+/* Reads exactly that many digits. */
 static bool read_digits(const char **text, int32_t digits, int32_t *out)
 {
     *out = 0;
@@ -245,7 +245,7 @@ static bool read_digits(const char **text, int32_t digits, int32_t *out)
     return true;
 }
 
-/* "Z", "+01:00", "-0800", or nothing: the process's own. *seconds: east of Greenwich. */
+/* Reads "Z", "+01:00", "-0800", or nothing: the process's own zone. *seconds: east of Greenwich. */
 static bool read_zone(const char **text, bool *given, int32_t *seconds)
 {
     int32_t hours = 0, minutes = 0;
@@ -295,14 +295,14 @@ static int read_date(const char *text, int64_t *at)
                     .tm_sec = second,
                     .tm_isdst = -1};
     struct tm same = tm;
-    const time_t utc = timegm(&same); /* normalizes: the 30th of February is another day then */
+    const time_t utc = timegm(&same); /* normalizes: the 30th of February becomes another day */
     if (month < 1 || day < 1 || same.tm_mon != month - 1 || same.tm_mday != day)
         return -1;
     *at = given ? (int64_t)utc - zone : (int64_t)mktime(&tm);
     return 1;
 }
 
-/* Slurm's D-HH[:MM[:SS]] and HH:MM:SS. */
+/* Reads Slurm's D-HH[:MM[:SS]] and HH:MM:SS. */
 static bool read_clock(const char *text, double *out)
 {
     long part[4] = {0, 0, 0, 0}; /* days, hours, minutes, seconds */
@@ -322,14 +322,14 @@ static bool read_clock(const char *text, double *out)
             return false;
         p++;
     }
-    if (*p != '\0' || count < (days ? 2 : 3)) /* "36:00" is hours to some, minutes to Slurm */
+    if (*p != '\0' || count < (days ? 2 : 3)) /* "36:00" means hours to some, minutes to Slurm */
         return false;
     *out =
         (double)part[0] * 86400 + (double)part[1] * 3600 + (double)part[2] * 60 + (double)part[3];
     return true;
 }
 
-/* "36 h", "1 day 12 h". unit: what stands in place of one where it fails; "": no number. */
+/* Reads "36 h", "1 day 12 h". unit: the text found in place of a unit on failure; "": no number. */
 static bool read_span(const char *text, double *out, char unit[SHOWN + 1])
 {
     const char *p = skip_spaces(text);

@@ -1,9 +1,9 @@
-/* Limits of a run's cost, --budget and --deadline, and the units that costs are written in.
+/* Limits of a run's cost, --budget and --deadline, and the units of costs.
  *
- *   BUDGET   := AMOUNT UNIT, or '$' AMOUNT: '2000 GPU-hours', '250 node-hours', '5000 USD', '300
- * kWh' DEADLINE := DURATION or DATE: '36 h', '1 day 12 h', '1-12:00:00', '2026-12-24T08:00'
+ * BUDGET   := AMOUNT UNIT, or '$' AMOUNT: '2000 GPU-hours', '250 node-hours', '5000 USD', '300 kWh'
+ * DEADLINE := DURATION or DATE: '36 h', '1 day 12 h', '1-12:00:00', '2026-12-24T08:00'
  *
- * Pure, but for the time zone of a date without one, which is the process's. Owns nothing. */
+ * Pure, except that a date without a time zone has the process's. Owns nothing. */
 #ifndef SW_SEARCH_BUDGET_H
 #define SW_SEARCH_BUDGET_H
 
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Kinds of cost, and the unit in which a program has each. */
+/* Kinds of cost, each with its unit in programs. */
 enum sw_cost_kind {
     SW_COST_TIME,              /* seconds */
     SW_COST_ACCELERATOR_HOURS, /* hours of one accelerator */
@@ -31,17 +31,18 @@ bool sw_cost_unit(const char *name, const char *currency, enum sw_cost_kind *kin
 
 enum { SW_LIMIT_TEXT = 48 };
 
-/* The most that a run may take of one kind of cost. */
+/* Upper limit of one kind of cost of a run. */
 struct sw_cost_limit {
     enum sw_cost_kind kind;
     double most;              /* > 0, in the unit of the kind */
-    bool is_date;             /* of a deadline: `most` is the time from `now` to `at` */
-    int64_t at;               /* of a date: seconds since 1970 */
-    char text[SW_LIMIT_TEXT]; /* as it is written, for messages */
+    bool is_date;             /* true for a deadline at a date: `most` is the time from `now`
+                                 to `at` */
+    int64_t at;               /* date in seconds since 1970 */
+    char text[SW_LIMIT_TEXT]; /* original text, for messages */
 };
 
-/* currency: cluster.currency; NULL: any. Errors (SW_BAD_INPUT), one line without a place: no
- * amount, no unit, an unknown one or another currency, nothing or less than nothing. */
+/* currency: cluster.currency; NULL: any. Errors (SW_BAD_INPUT), one line without a position: no
+ * amount, no unit, an unknown one or another currency, an amount that is not positive. */
 int sw_budget_parse(const char *text, const char *currency, struct sw_cost_limit *out,
                     struct sw_error *err);
 /* now: seconds since 1970. Errors likewise; a date that does not exist or has passed. A date

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* What the choice for training leaves on the table, and of an elastic run each number of nodes. */
+/* Advises on the choice for training, and lists each number of nodes of an elastic run. */
 static int advise(const struct sw_options *options, const struct sw_run_config *run,
                   const struct sw_search *search, struct sw_advice *advice,
                   struct sw_node_count **counts, int32_t *count, struct sw_error *err)
@@ -26,7 +26,7 @@ static int advise(const struct sw_options *options, const struct sw_run_config *
     return sw_search_node_counts(run, counts, count, err);
 }
 
-/* How many rows are printed. */
+/* Number of printed rows. */
 static int32_t shown_rows(const struct sw_options *options)
 {
     const int64_t by_default = options->json ? SW_EVERY_ROW : SW_SHOWN_ROWS;
@@ -34,8 +34,8 @@ static int32_t shown_rows(const struct sw_options *options)
     return top < SW_EVERY_ROW ? (int32_t)top : SW_EVERY_ROW;
 }
 
-/* Numbers of nodes that are compared: --nodes, or those of an elastic run whose cost is to be
- * chosen or limited. None where out->count is 0. */
+/* Numbers of nodes to compare: --nodes, or those of an elastic run with a limit or preference of
+ * cost. out->count 0: none. */
 static int list_nodes(const struct sw_options *options, const struct sw_run_config *run,
                       const struct sw_cost_limits *limits, struct sw_node_list *out,
                       struct sw_error *err)
@@ -70,7 +70,7 @@ static int read_limits(const struct sw_options *options, const struct sw_run_con
     return sw_cost_limits_check(run, out, err);
 }
 
-/* Options that only a training has, or a comparison of numbers of nodes. */
+/* Checks options that only training has, or a comparison of numbers of nodes. */
 static int check_options(const struct sw_options *options, enum sw_purpose purpose,
                          const struct sw_node_list *nodes, struct sw_error *err)
 {
@@ -96,7 +96,7 @@ static int write_page(const char *path, const struct sw_run_config *run,
     return sw_file_commit(&file, err);
 }
 
-/* Compares numbers of nodes; run[0..stages) become those on the one that is chosen, or comes
+/* Compares numbers of nodes; run[0..stages) become the runs on the chosen number, or the
  * closest. */
 static int compare_nodes(const struct sw_options *options, const struct sw_node_list *nodes,
                          const struct sw_cost_limits *limits, struct sw_run_config *run,
@@ -120,7 +120,7 @@ static int compare_nodes(const struct sw_options *options, const struct sw_node_
     return 0;
 }
 
-/* The run on its own nodes, within its limits. */
+/* Judges the run on its own nodes by its limits. */
 static int judge(const struct sw_run_config *run, const struct sw_search *search,
                  const struct sw_cost_limits *limits, struct sw_frontier *frontier,
                  struct sw_error *err)
@@ -130,8 +130,8 @@ static int judge(const struct sw_run_config *run, const struct sw_search *search
     return sw_frontier_of_run(run, &search->mesh[0], limits, frontier, err);
 }
 
-/* A search on the run's nodes, and what is told of it. before: the run of the stage before; price
- * is filled (NULL: no stage). */
+/* Searches on the run's nodes and reports. before: the run of the earlier stage; price is filled
+ * (NULL: no stage). */
 static int search_nodes(const struct sw_options *options, const struct sw_run_config *run,
                         enum sw_purpose purpose, const struct sw_cost_limits *limits,
                         struct sw_frontier *frontier, const struct sw_run_config *before,
@@ -143,7 +143,7 @@ static int search_nodes(const struct sw_options *options, const struct sw_run_co
     struct sw_advice advice;
     int32_t count = 0;
     int status = SW_OK;
-    /* people are shown the nearest of the rejected; who asks for all has them explained below */
+    /* people see the nearest rejected meshes; with --rejected all are explained below */
     if ((options->json || options->rejected
              ? sw_search_choose(run, purpose, shown_rows(options), &search, &err)
              : sw_search_run(run, purpose, shown_rows(options), &search, &err)) != 0 ||
@@ -182,7 +182,7 @@ out:
     return status;
 }
 
-/* The same of all stages together; where a limit is given, on their own number of nodes, too. */
+/* Compares numbers for all stages together; with a limit, their own number of nodes, too. */
 static int compare_stages(const struct sw_options *options, struct sw_run_config *run,
                           int32_t stages, struct sw_frontier *frontier, struct sw_error *err)
 {
@@ -199,8 +199,8 @@ static int compare_stages(const struct sw_options *options, struct sw_run_config
                             : compare_nodes(options, &nodes, &limits, run, stages, frontier, err);
 }
 
-/* Every stage, all of them together, and the numbers of nodes that were compared. Returns the exit
- * code of the first that fails. */
+/* Reports every stage, all together, and the compared numbers of nodes. Returns the exit code of
+ * the first that fails. */
 static int tell_stages(const struct sw_options *options, const struct sw_run_config *run,
                        int32_t stages, const struct sw_frontier *frontier,
                        struct sw_stage_price *price)
@@ -210,7 +210,7 @@ static int tell_stages(const struct sw_options *options, const struct sw_run_con
     if (options->json)
         printf("{\n\t\"schema\": \"shardwright.search.stages/1\",\n\t\"run\": \"%s\",\n"
                "\t\"stages\": [\n",
-               run->name); /* a name has letters that need no escape */
+               run->name); /* a name's letters need no escape */
     for (int32_t i = 0; i < stages; i++) {
         if (options->json && i > 0)
             printf(",\n");

@@ -1,4 +1,4 @@
-/* What each number of nodes costs that an elastic run may have (`nodes: 3-4`). */
+/* Cost of each number of nodes that an elastic run may have (`nodes: 3-4`). */
 #include "planner/search/report.h"
 
 #include "planner/command/format.h"
@@ -10,7 +10,7 @@ struct sw_run_config sw_run_on_nodes(const struct sw_run_config *run, int32_t no
 {
     struct sw_run_config part = *run;
     sw_cluster_resize(&part.cluster, nodes);
-    /* it is for this number alone */
+    /* for this number only */
     part.nodes = NULL;
     part.nodes_least = part.nodes_most = nodes;
     return part;

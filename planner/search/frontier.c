@@ -25,7 +25,7 @@ double sw_cost_of_kind(const struct sw_run_config *run, const struct sw_run_cost
 
 /* ---- A row ---- */
 
-/* True if the cost of the whole run can be told: it trains, and says its steps. */
+/* True if the cost of the whole run is known: it trains, and gives its steps. */
 static bool is_priced(const struct sw_run_config *run)
 {
     return run->says_steps && run->job.type == SW_JOB_TRAIN;
@@ -43,8 +43,8 @@ static void compare_with_limits(const struct sw_run_config *run,
     }
 }
 
-/* Adds the search's choice for a stage, on the nodes of `run`: of the first its mesh, of all what
- * they take. */
+/* Adds the search's choice for a stage, on the nodes of `run`: the mesh of the first stage, the
+ * costs of all. */
 static int add_choice(const struct sw_run_config *run, const struct sw_candidate *chosen,
                       bool first, struct sw_frontier_row *row, struct sw_error *err)
 {
@@ -73,8 +73,8 @@ static int add_choice(const struct sw_run_config *run, const struct sw_candidate
     return 0;
 }
 
-/* Searches a stage, or the whole run, on the row's nodes. A mistake that is met there alone, as
- * rules that do not go together, leaves the number without a mesh. */
+/* Searches a stage, or the whole run, on the row's nodes. A mistake at that number alone, such as
+ * conflicting rules, leaves it without a mesh. */
 static int search_stage(const struct sw_run_config *run, bool first, struct sw_frontier_row *row,
                         struct sw_error *err)
 {
@@ -122,7 +122,7 @@ static bool beats(const struct sw_frontier_row *a, const struct sw_frontier_row 
            (a->end_s < b->end_s || a->hours < b->hours);
 }
 
-/* True if `a` is better by the first number, or as good and better by the second one. */
+/* True if `a` is better by the first number, or equal and better by the second. */
 static bool is_less(double a, double b, double then_a, double then_b)
 {
     return a < b || (a == b && then_a < then_b);
@@ -138,7 +138,7 @@ static bool costs_least(const struct sw_frontier_row *a, const struct sw_frontie
     return is_less(a->hours, b->hours, a->end_s, b->end_s);
 }
 
-/* The best of the rows that fit and, where only_kept, keep the limits; -1: none. */
+/* The best of the rows that fit and, with only_kept, keep the limits; -1: none. */
 static int32_t best_of(const struct sw_frontier *f, bool only_kept,
                        bool (*better)(const struct sw_frontier_row *,
                                       const struct sw_frontier_row *))
@@ -170,7 +170,7 @@ void sw_frontier_mark(struct sw_frontier *f)
     f->best_hours = best_of(f, false, costs_least);
 }
 
-/* Distance of a row from keeping all limits: the largest share by which it is over one. */
+/* Distance of a row from keeping all limits: its largest relative excess. */
 static double distance(const struct sw_frontier *f, const struct sw_frontier_row *row)
 {
     double most = 0;
@@ -184,8 +184,8 @@ static bool is_cheapest_wanted(const struct sw_run_config *run, const struct sw_
     return run->prefer == SW_PREFER_COST || (limits->has_deadline && limits->count == 1);
 }
 
-/* The cheapest where costs are preferred, or a deadline alone is to be kept; else within a budget
- * what ends first; else the run's own number. */
+/* Chooses the cheapest if costs are preferred or only a deadline is given; else, with a budget, the
+ * one that ends first; else the run's own number. */
 static void choose(const struct sw_run_config *run, struct sw_frontier *f)
 {
     const bool own = f->own >= 0 && f->row[f->own].ends && f->limits.count == 0;

@@ -33,7 +33,7 @@ static double y_of(const struct chart *c, double end_s)
     return BOTTOM - (log(end_s) - c->end_low) / (c->end_high - c->end_low) * (BOTTOM - TOP);
 }
 
-/* Widens a range by a share on both sides, and one without a width to something. */
+/* Widens a range by a share on both sides; an empty one to a least width. */
 static void widen(double *low, double *high, double share, double least)
 {
     const double width = *high - *low > least ? *high - *low : least;
@@ -42,7 +42,7 @@ static void widen(double *low, double *high, double share, double least)
     *high = middle + width * (0.5 + share);
 }
 
-/* The ranges of the rows that are drawn. False: there are none. */
+/* Finds the ranges of the rows in the chart. False: no rows. */
 static bool measure(struct chart *c)
 {
     bool any = false;
@@ -63,7 +63,7 @@ static bool measure(struct chart *c)
     return any;
 }
 
-/* The round step of an axis that divides it into some four to nine parts. */
+/* Round step of an axis that divides it into about four to nine parts. */
 static double round_step(double width)
 {
     static const double steps[] = {1, 2, 5, 10};
@@ -126,7 +126,7 @@ static void draw_ends(FILE *out, const struct chart *c)
                                    2048 * 86400.,
                                    4096 * 86400.,
                                    8192 * 86400.};
-    /* ranges of less than twice get round parts of their own */
+    /* a range below a factor of two gets round parts of its own */
     const double low = exp(c->end_low), high = exp(c->end_high);
     const bool narrow = high < 3 * low;
     const double step = round_step((high - low) / 86400) * 86400;
@@ -149,7 +149,7 @@ static void draw_ends(FILE *out, const struct chart *c)
                                   : "time of 1,000 steps (logarithmic)");
 }
 
-/* Limits on the two axes; those of money and energy are as good as hours. */
+/* Draws limits on the two axes; limits of money and energy correspond to hours. */
 static void draw_limits(FILE *out, const struct chart *c)
 {
     for (int32_t i = 0; i < c->f->limits.count; i++) {
@@ -172,7 +172,7 @@ static void draw_limits(FILE *out, const struct chart *c)
     }
 }
 
-/* The undominated rows in their order, whose line nothing lies below. */
+/* Draws the line through the undominated rows. */
 static void draw_line(FILE *out, const struct chart *c)
 {
     double last = -INFINITY;
@@ -204,7 +204,7 @@ static void draw_point(FILE *out, const struct chart *c, const struct sw_frontie
     fputs("</title></circle>\n", out);
 }
 
-/* Labels that are placed already: none may lie upon another. */
+/* Labels placed so far: none may overlap another. */
 struct placed {
     double x, y, width;
 };
@@ -218,7 +218,8 @@ static bool is_free(const struct placed *placed, int32_t count, double x, double
     return true;
 }
 
-/* The number of nodes beside an undominated point, where there is room; a marked point says why. */
+/* Writes the number of nodes beside an undominated point, if there is room; a marked point has its
+ * reason. */
 static void label_point(FILE *out, const struct chart *c, int32_t i, const char *word,
                         struct placed *placed, int32_t *count, int32_t most)
 {
@@ -267,7 +268,7 @@ static void draw_labels(FILE *out, const struct chart *c)
     struct placed placed[MOST];
     char word[96];
     int32_t count = 0;
-    for (int32_t i = 0; i < f->count; i++) /* no text lies upon a point of the line */
+    for (int32_t i = 0; i < f->count; i++) /* no text may cover a point of the line */
         if (is_drawn(&f->row[i]) && f->row[i].undominated)
             placed[count++] = (struct placed){
                 .x = x_of(c, f->row[i].hours) - 6, .y = y_of(c, f->row[i].end_s) + 4, .width = 12};

@@ -1,4 +1,4 @@
-/* Numbers of nodes compared: the table for people, and the same as JSON. */
+/* Compared numbers of nodes: the table for people, and JSON. */
 #include "core/base/json.h"
 #include "planner/command/format.h"
 #include "planner/search/frontier.h"
@@ -13,7 +13,7 @@ enum { WIDTH = 100, NOTE = SW_FRONTIER_NOTE };
 
 /* ---- Words ---- */
 
-/* "10,257" of large amounts, "3.1" of small ones. Returns buffer. */
+/* "10,257" for large amounts, "3.1" for small ones. Returns buffer. */
 static const char *format_amount(double amount, char buffer[SW_FORMAT_BYTES])
 {
     if (!isfinite(amount))
@@ -52,7 +52,7 @@ static const char *name_limit(const struct sw_cost_limit *limit, char *buffer, s
     return buffer;
 }
 
-/* "misses --deadline '36 h' by 2.1 h" of every limit that is not kept. Returns buffer. */
+/* "misses --deadline '36 h' by 2.1 h" for every missed limit. Returns buffer. */
 static const char *say_missed(const struct sw_run_config *run, const struct sw_frontier *f,
                               const struct sw_frontier_row *row, char *buffer, size_t bytes)
 {
@@ -166,7 +166,7 @@ static void print_row(FILE *out, const struct sw_run_config *run, const struct s
     fprintf(out, "%s%s\n", note[0] != '\0' ? "  " : "", note);
 }
 
-/* Says what is left out, and why. */
+/* Reports which rows are left out, and why. */
 static void print_rest(FILE *out, const struct sw_frontier *f, bool all)
 {
     int32_t hidden = 0;
@@ -210,7 +210,7 @@ static void print_deadline(FILE *out, const struct sw_frontier *f)
     }
 }
 
-/* The settings with which the search shows a row's meshes. Returns buffer. */
+/* Settings with which the search shows a row's meshes. Returns buffer. */
 static const char *settings_of(const struct sw_run_config *run, int32_t nodes, char *buffer,
                                size_t bytes)
 {
@@ -271,7 +271,7 @@ void sw_frontier_tell(FILE *out, const struct sw_run_config *run, const struct s
     sw_format_wrapped(out, line, 10, 10, WIDTH);
 }
 
-/* ---- Limits that are not kept ---- */
+/* ---- Missed limits ---- */
 
 void sw_frontier_unmet(const struct sw_run_config *run, const struct sw_frontier *f,
                        struct sw_error *err)

@@ -1,4 +1,4 @@
-/* What of the accelerator's memory a plan should leave free, and whether one does. */
+/* Memory of the accelerator that a plan should leave free, and the check of it. */
 #include "planner/search/search.h"
 
 #include "planner/command/format.h"

@@ -1,4 +1,4 @@
-/* `plan search --json`, schema shardwright.search/1, and how a mesh is told there and elsewhere. */
+/* `plan search --json`, schema shardwright.search/1, and the JSON of a mesh there and elsewhere. */
 #include "planner/search/report.h"
 #include "planner/search/stages.h"
 
@@ -58,7 +58,7 @@ static void write_recompute(struct sw_json *j, const struct sw_layer_values *val
     sw_layer_values_write_json(j, "recompute_rest", values, again.rest);
 }
 
-/* A faster order of axes that the mesh does not have, since tp would leave its domain. */
+/* Writes a faster axis order that was passed over, since tp would leave its domain. */
 static void write_passed_over(struct sw_json *j, const struct sw_candidate *c)
 {
     char order[64];
@@ -125,7 +125,7 @@ void sw_candidate_write_json(struct sw_json *j, const char *key,
     sw_json_end(j);
 }
 
-/* {"change": setting, "to": value} of the i-th change, left open. */
+/* Opens {"change": setting, "to": value} of the i-th change. */
 static void open_change(struct sw_json *j, const char *key, const struct sw_suggestion *s,
                         int32_t i)
 {
@@ -140,7 +140,7 @@ static void open_change(struct sw_json *j, const char *key, const struct sw_sugg
         sw_json_text(j, "to", to);
 }
 
-/* Where nothing fits: the changes with each of which it does. */
+/* If no mesh fits: writes changes that each make one fit. */
 static void write_helps(struct sw_json *j, const struct sw_search *s)
 {
     char mesh[64];
@@ -165,7 +165,7 @@ static void write_helps(struct sw_json *j, const struct sw_search *s)
     sw_json_end(j);
 }
 
-/* {"change": setting, "to": value}; further changes that must go with it follow as "and". */
+/* Writes {"change": setting, "to": value}; changes that go with it follow as "and". */
 static void write_suggestion(struct sw_json *j, const struct sw_suggestion *s)
 {
     if (s->count == 0)
@@ -285,7 +285,7 @@ void sw_search_print_json(FILE *out, const struct sw_run_config *run, const stru
         row->write_mesh(j, NULL, &s->layer_values, &s->mesh[i]);
     sw_json_end(j);
     if (s->purpose == SW_FOR_TRAIN) {
-        sw_json_array(j, "unpriced"); /* every mesh has its price, whatever their number */
+        sw_json_array(j, "unpriced"); /* every mesh has its price, in any number */
         sw_json_end(j);
     }
     if (options->rejected) {

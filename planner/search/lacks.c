@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* On the nodes it is too late. */
+/* Checks before a job is queued: on the nodes it is too late. */
 static const char no_data[] =
     "the run names no data to train on, so its plan is good for planning only";
 static const char no_data_help[] = "add data: {path: FILE} before 'runner train'";
@@ -42,14 +42,14 @@ static void add(struct finding *f, struct sw_place at, const char *help, const c
     va_end(arguments);
 }
 
-/* What to do about a finding, into `help`. */
+/* Writes the help for a finding into `help`. */
 static void complete(const struct finding *f, const char *remedy, char *help, size_t bytes)
 {
     snprintf(help, bytes, "%s%s", remedy,
              f->queued ? ", or 'plan submit --force' where only the nodes see it" : "");
 }
 
-/* A file that is read, or a folder. what: "the data file". */
+/* Looks at a file to read, or a folder. what: "the data file". */
 static void look(struct finding *f, struct sw_place at, const char *what, const char *path,
                  bool folder, const char *remedy)
 {
@@ -68,14 +68,14 @@ static void look(struct finding *f, struct sw_place at, const char *what, const 
         add(f, at, help, "%s '%s' is empty", what, shown);
 }
 
-/* "step-000500", not what was kept aside ("step-000500.damaged"). */
+/* True for "step-000500", not for one kept aside ("step-000500.damaged"). */
 static bool is_step(const char *name)
 {
     return strncmp(name, "step-", 5) == 0 && name[5] != '\0' &&
            name[5 + strspn(name + 5, "0123456789")] == '\0';
 }
 
-/* Whether PATH/NAME is there; what may not be looked at may be. */
+/* True if PATH/NAME exists, or may exist but cannot be examined. */
 static bool has(const char *path, const char *name)
 {
     char *joined = sw_path_join(path, name);
@@ -90,8 +90,8 @@ static bool is_model(const char *path)
     return has(path, "config.json") || has(path, SW_ADAPTER_CONFIG);
 }
 
-/* Whether a folder holds the checkpoint of a step, and not just a folder of its name. One that
- * cannot be read may. */
+/* True if a folder has a checkpoint of a step, not just a subfolder of that name, or cannot be
+ * read. */
 static bool has_checkpoint(const char *folder)
 {
     DIR *files = opendir(folder);
@@ -107,8 +107,8 @@ static bool has_checkpoint(const char *folder)
     return found;
 }
 
-/* A folder that weights are read from: a model's, a checkpoint, or a folder of checkpoints, the
- * run's own or its run's. */
+/* Looks at a folder of weights: a model's, a checkpoint, or a folder of checkpoints, the run's own
+ * or its run's. */
 static void look_at_weights(struct finding *f, struct sw_place at, const char *what,
                             const char *path, const char *remedy)
 {
@@ -142,7 +142,7 @@ static void look_at_data(struct finding *f, const struct sw_paths *paths, const 
             (int)strcspn(err.message, ";"), err.message);
         return;
     }
-    const int32_t before = f->count; /* the first that lacks tells of the others */
+    const int32_t before = f->count; /* report the first missing file only */
     for (int32_t i = 0; i < files.items; i++)
         for (int32_t j = files.begin[i]; j < files.begin[i + 1] && f->count == before; j++)
             look(f, paths->item[i].place, "the data file", files.path[j], false, remedy);
@@ -158,7 +158,7 @@ static void look_at_training(struct finding *f, const struct sw_run_config *run,
         look_at_data(f, &run->data_paths, "name another as data.path");
         look_at_data(f, &run->data_validation, "name another as data.validation");
     }
-    /* a run that goes on reads its own checkpoint, and the model that adapters stand on */
+    /* a run that resumes reads its own checkpoint, and the model below adapters */
     const bool goes_on = has_checkpoint(run->checkpoint_directory);
     if (run->init_adapter != NULL && !may_come && !goes_on)
         look_at_weights(f, run->adapter_place, "the adapters to go on with,", run->init_adapter,

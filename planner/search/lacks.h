@@ -1,5 +1,5 @@
-/* What a job of a run needs and is not there: a job that starts without it fails after it has
- * waited in the queue. */
+/* Missing files and settings of a run's job: a job without them fails only after it has waited in
+ * the queue. */
 #ifndef SW_LACKS_H
 #define SW_LACKS_H
 
@@ -11,11 +11,12 @@ struct sw_lack {
     struct sw_place at;
     char message[SW_ERROR_BYTES / 2];
     char help[128];
-    bool anywhere; /* no machine can have it: the run does not name it, or the runner lacks it */
+    bool anywhere; /* true if missing on any machine: the run does not name it, or the runner
+                      lacks it */
 };
 
-/* Looks at this machine's files. Those that a job may still make on which this one depends
- * (a dependency of its settings) are not looked for. Returns how many are lacking. */
+/* Looks at this machine's files. Skips those that jobs on which this one depends (a dependency of
+ * its settings) may still make. Returns the number of findings. */
 int32_t sw_lacks_find(const struct sw_run_config *run, struct sw_lack out[SW_LACKS]);
 
 #endif

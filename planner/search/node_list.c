@@ -1,4 +1,4 @@
-/* Numbers of nodes as --nodes has them, and the run on one of them. */
+/* Lists of numbers of nodes for --nodes, and the run on one of them. */
 #include "planner/search/frontier.h"
 
 #include "core/base/text.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_NODES = 1 << 20 /* as cluster.nodes */, SHOWN = 60 };
+enum { MOST_NODES = 1 << 20 /* limit of cluster.nodes */, SHOWN = 60 };
 
 static const char node_help[] = "write numbers of nodes as in 4..64, 6,8,12 or 4..64:4";
 
@@ -16,7 +16,7 @@ static int mistake(const char *shown, const char *what, struct sw_error *err)
     return sw_fail(err, SW_BAD_INPUT, "--nodes '%s' %s; %s", shown, what, node_help);
 }
 
-/* A number; *text moves behind it. -1: there is none. */
+/* Reads a number; moves *text behind it. -1: none. */
 static int64_t read_number(const char **text)
 {
     const size_t digits = strspn(*text, "0123456789");
@@ -67,7 +67,7 @@ static int read_entry(const char **text, const char *shown, struct entry *out, s
     return 0;
 }
 
-/* Puts a number in its place, unless it is there. False: the list is full. */
+/* Inserts a number in order, unless present. False: the list is full. */
 static bool add(struct sw_node_list *list, int32_t nodes)
 {
     int32_t at = list->count;

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Adds the link that a job in one block or under one leaf does without: it goes over that where it
- * gets another place. Nothing that lies as priced does. */
+/* Adds the link that a job in one block or under one leaf does not need, for placements elsewhere.
+ * Placements as priced stay unaffected. */
 static void add_beyond(struct sw_cluster_config *cluster)
 {
     struct sw_link_config *link = &cluster->link[cluster->link_count];
@@ -17,8 +17,8 @@ static void add_beyond(struct sw_cluster_config *cluster)
     cluster->beyond = (struct sw_link_config){.name = NULL};
 }
 
-/* The price of the same decision where no two nodes of the job are under one switch: it may start
- * like that once it has waited. */
+/* Prices the same decision with no two nodes of the job under one switch: it may start like that
+ * after waiting. */
 static int price_anywhere(const struct sw_run_config *run, const struct sw_candidate *c,
                           double *seconds, struct sw_error *err)
 {
@@ -33,8 +33,8 @@ static int price_anywhere(const struct sw_run_config *run, const struct sw_candi
     return 0;
 }
 
-/* Asks for no more groups than the price takes, where nodes that lie anywhere make the step longer
- * by more than the margin. */
+/* Asks for no more groups than the price assumes, if nodes anywhere would make the step longer by
+ * more than the margin. */
 static int ask_for_groups(const struct sw_run_config *run, const struct sw_candidate *c,
                           struct sw_node_request *out, struct sw_error *err)
 {

@@ -1,4 +1,4 @@
-/* Where a job asks its scheduler to put the nodes of a chosen mesh. */
+/* Placement requests of a job: where its scheduler should put the nodes of the chosen mesh. */
 #ifndef SW_SEARCH_PLACE_H
 #define SW_SEARCH_PLACE_H
 
@@ -7,12 +7,12 @@
 
 /* A run as it is submitted. */
 struct sw_placement_run {
-    struct sw_run_config run; /* its settings may point into placement: keep it where it is */
+    struct sw_run_config run; /* its settings may point into placement: do not copy */
     struct sw_node_request placement;
 };
 
-/* The run with the candidate's mesh: its settings ask for what the price rests on, and its links
- * span what the job gets then. Errors: as sw_search_evaluate. */
+/* The run with the candidate's mesh: its settings ask for the placement of the price, and its links
+ * span what the job then gets. Errors: as sw_search_evaluate. */
 int sw_search_place(const struct sw_run_config *run, const struct sw_candidate *candidate,
                     struct sw_placement_run *out, struct sw_error *err);
 

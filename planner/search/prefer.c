@@ -1,9 +1,9 @@
-/* How a variant of a mesh may be looked at, with guesses at its options, and which variants may be
- * the fastest of all meshes with the same tp and sp: what residual_seq is and how sp attends. Both
- * rest on guesses (guess.c); mesh.c prices.
+/* Ways to consider a mesh's variants, with guesses at their options, and the variants that may be
+ * the fastest of all meshes with the same tp and sp: the sharding of residual_seq and the strategy
+ * of attention over sp. Based on guesses (guess.c); mesh.c prices.
  *
- * zigzag is tried and contiguous only where 2 x sp does not divide the sequence, or when the run
- * says so: zigzag loads all ranks alike and is never slower. */
+ * Zigzag is tried first; contiguous only if 2 x sp does not divide the sequence, or if the run asks
+ * for it: zigzag loads all ranks equally and is never slower. */
 #include "core/cost/links.h"
 #include "planner/search/internal.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A guess of time of a variant against that of the best variant. */
+/* Limit of a variant's time guess, relative to the best variant's. */
 static const double likely_up_to = 1.25;
 
 static int32_t list_variants(const struct sw_searcher *s, const struct sw_mesh *mesh,
@@ -97,9 +97,9 @@ int32_t sw_way_guess(const struct sw_searcher *s, struct sw_sized *sized, int32_
 /* ---- Preferences ---- */
 
 struct ranked {
-    struct sw_option best; /* of the options that may fit; else what needs least */
+    struct sw_option best; /* best of the options that may fit; else the smallest */
     bool fits;
-    double rings; /* guess at the best of inner rings that may fit; INFINITY: there is none */
+    double rings; /* guess for the best of inner rings that may fit; INFINITY: none */
     struct sw_variant variant;
 };
 
@@ -128,7 +128,7 @@ static struct ranked rank_variant(const struct sw_searcher *s, const struct sw_o
     return r;
 }
 
-/* Adds the variant to those ranked, when the mesh admits it. */
+/* Adds the variant to the ranked ones if the mesh admits it. */
 static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
                       const struct sw_variant *variant, struct ranked *ranked, int32_t *n,
                       struct sw_error *err)
@@ -156,7 +156,7 @@ static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
                              options, err);
         if (count < 0)
             return -1;
-        if (count > 0) { /* 0: of the axes that rules leave to keys none is split */
+        if (count > 0) { /* 0: none of the axes that rules leave to keys is split */
             const struct ranked rings = rank_variant(s, options, count, least);
             now->rings = rings.fits ? rings.best.seconds : INFINITY;
         }
@@ -165,9 +165,9 @@ static int add_ranked(struct sw_searcher *s, const struct sw_mesh *mesh,
     return 0;
 }
 
-/* Puts those in front that may be the fastest of some mesh, and returns how many: those not far
- * behind the best, the best of either residual_seq (guesses compare these badly) and what needs
- * least. */
+/* Moves to the front those that may be the fastest of some mesh, and returns their number: those
+ * close to the best, the best of either residual_seq (guesses compare these badly) and the one that
+ * needs least. */
 static int32_t sort_likely(struct ranked *ranked, int32_t n)
 {
     int32_t likely = 0, least = 0;
@@ -187,8 +187,8 @@ static int32_t sort_likely(struct ranked *ranked, int32_t n)
     return likely;
 }
 
-/* residual_seq and how sp attends hardly touch: the other strategies are ranked with the
- * residual_seq that suits the first, and follow with the other one for want of memory only. */
+/* residual_seq and the strategy hardly interact: other strategies are ranked with the first one's
+ * best residual_seq, and follow with the other one only if memory is short. */
 static int rank_variants(struct sw_searcher *s, const struct sw_mesh *mesh,
                          struct sw_preference *out, struct sw_error *err)
 {
@@ -223,8 +223,7 @@ static int rank_variants(struct sw_searcher *s, const struct sw_mesh *mesh,
     return 0;
 }
 
-/* The answer is that of the mesh with all the rest in fsdp, or, where that is not admitted, in dp:
- * hardly any other is then. */
+/* Asks the mesh with all the rest in fsdp or, if not admitted, in dp: then hardly any other is. */
 static int prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_preference *out,
                   struct sw_error *err)
 {
@@ -235,7 +234,7 @@ static int prefer(struct sw_searcher *s, const struct sw_mesh *mesh, struct sw_p
     for (int32_t i = 0; i < 2 && out->count == 0; i++)
         if (rank_variants(s, &likes[i], out, err) != 0)
             return -1;
-    if (out->count == 0) /* to be rejected, with one of them */
+    if (out->count == 0) /* one of them explains the rejection */
         out->count = list_variants(s, mesh, out->variant);
     return 0;
 }

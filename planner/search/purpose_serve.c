@@ -1,6 +1,6 @@
-/* Searching for serving: what texts that are made with the model take on a mesh (`serve` of the
- * run), from its own programs `prefill`, `decode`, `score` and `read`, in the axis order in which a
- * token takes least, with weights gathered or streamed as the mesh needs. */
+/* Searching for serving: cost of generating sequences with the model on a mesh (`serve` of the
+ * run), by its own programs `prefill`, `decode`, `score` and `read`, in the axis order with the
+ * fastest token, with weights gathered or streamed as the mesh needs. */
 #include "planner/search/purpose.h"
 
 #include "planner/command/format.h"
@@ -15,16 +15,16 @@ enum { KINDS = sizeof all_kinds / sizeof all_kinds[0] };
 
 /* ---- Programs ---- */
 
-/* Those of one mesh, which belong to the searcher's cache. */
+/* Programs of one mesh, owned by the searcher's cache. */
 struct served {
-    struct sw_sized prefill, decode, read; /* read: without a program where there is none */
-    struct sw_program_options options;     /* of prefill */
+    struct sw_sized prefill, decode, read; /* read: no program if it does not exist */
+    struct sw_program_options options;     /* options of prefill */
     struct sw_program_options of_decode, of_read;
     enum sw_reject reason;
-    char detail[256], help[256]; /* of a rejection */
+    char detail[256], help[256]; /* texts of a rejection */
     bool streams;
     int64_t arena_bytes;
-    enum sw_prefill_gather gathers; /* of prefill */
+    enum sw_prefill_gather gathers; /* choice of prefill */
     int64_t chunk_bytes[SW_GATHER_KINDS];
 };
 
@@ -41,7 +41,7 @@ static int size_passing(struct sw_searcher *s, const struct sw_program_options *
     return 0;
 }
 
-/* The arena has room for a program of these options in each size: few rows are not always fewer
+/* Sizes the arena for a program of these options in each of its sizes: fewer rows may need more
  * bytes, since small messages are sent whole. */
 static int size_fewer(struct sw_searcher *s, const struct sw_program_options *options,
                       int64_t *arena_bytes, struct sw_error *err)
@@ -52,7 +52,7 @@ static int size_fewer(struct sw_searcher *s, const struct sw_program_options *op
     int64_t rows[SW_SERVING_SIZES];
     const int32_t count = sw_serving_sizes(options, rows);
     for (int32_t i = 0; i < count; i++) {
-        sw_serving_resize(&one, rows[count - 1 - i]); /* all rows at last */
+        sw_serving_resize(&one, rows[count - 1 - i]); /* all rows last */
         if (sw_searcher_program(s, &one, &sized, err) != 0)
             return -1;
         if (sized.most_bytes - reserved <= *arena_bytes)
@@ -64,7 +64,7 @@ static int size_fewer(struct sw_searcher *s, const struct sw_program_options *op
     return 0;
 }
 
-/* Of both ways to pass the one that sends less, as sw_program_set_compile_serving. */
+/* Sizes the way that gathers fewer bytes, as sw_program_set_compile_serving does. */
 static int size_kind(struct sw_searcher *s, const struct sw_program_options *training,
                      const struct sw_serving *want, enum sw_program_kind kind,
                      struct served *served, struct sw_sized *out, struct sw_error *err)
@@ -103,7 +103,7 @@ static int size_kind(struct sw_searcher *s, const struct sw_program_options *tra
     return 0;
 }
 
-/* With the weights as `want` has them. */
+/* Sizes all programs, with weights as in `want`. */
 static int size_all(struct sw_searcher *s, const struct sw_program_options *training,
                     const struct sw_serving *want, struct served *out, struct sw_error *err)
 {
@@ -122,7 +122,7 @@ static int size_all(struct sw_searcher *s, const struct sw_program_options *trai
     return 0;
 }
 
-/* Weights are streamed where they do not fit else; where they do not fit so either, whichever
+/* True if weights should be streamed: they do not fit otherwise; if they fit neither way, whichever
  * needs less. */
 static bool better_streamed(const struct sw_run_config *run, const struct served *gathered,
                             const struct served *streamed)
@@ -135,7 +135,7 @@ static bool better_streamed(const struct sw_run_config *run, const struct served
            (less <= limit || more > all);
 }
 
-/* Decides serve.stream_weights unless the decision or the run has. */
+/* Decides serve.stream_weights unless the decision or the run does. */
 static int size_decided(struct sw_searcher *s, struct sw_decision *decision, struct served *out,
                         struct sw_error *err)
 {
@@ -166,7 +166,7 @@ static int size_decided(struct sw_searcher *s, struct sw_decision *decision, str
 
 /* ---- The price ---- */
 
-/* Bytes of all parts of the cache whose names begin so, with all their instances. */
+/* Bytes of all parts of the cache with that prefix, in all instances. */
 static int64_t state_bytes(const struct sw_program *p, const char *name)
 {
     int64_t bytes = 0;
@@ -177,18 +177,18 @@ static int64_t state_bytes(const struct sw_program *p, const char *name)
     return bytes;
 }
 
-/* running: rows of a rank that have tokens of texts that run, of a program that mixes. */
+/* running: rows of a rank with tokens of running sequences, in a program that mixes. */
 static int price_program(const struct sw_run_config *run, struct sw_sized *sized, int64_t running,
                          const struct sw_mesh *mesh, struct sw_cost *out, struct sw_error *err)
 {
-    sized->program->mesh = *mesh; /* no size follows the order */
+    sized->program->mesh = *mesh; /* no size depends on the order */
     struct sw_workload workload = sw_plan_workload(run);
     workload.running = running;
     return sw_cost_price_known(sized->program, &run->cluster, &workload, &sized->counted->known,
                                out, err);
 }
 
-/* Of prefill, beside which all texts run where it mixes. */
+/* Prices prefill, with all sequences running if it mixes. */
 static int price_prompts(const struct sw_run_config *run, struct served *served,
                          const struct sw_mesh *mesh, struct sw_cost *out, struct sw_error *err)
 {
@@ -197,9 +197,8 @@ static int price_prompts(const struct sw_run_config *run, struct served *served,
                          out, err);
 }
 
-/* The program of these options in the size that it has for so many rows on a rank of the batch,
- * `running` as above. All sizes share one place: afterwards that is again the program with all
- * rows. */
+/* Prices the program of these options in its size for that many rows on a rank of the batch,
+ * `running` as above. All sizes share one program: afterwards it has all rows again. */
 static int price_size(struct sw_searcher *s, const struct sw_program_options *options,
                       int64_t wanted, int64_t running, const struct sw_mesh *mesh,
                       struct sw_cost *out, struct sw_error *err)
@@ -215,9 +214,8 @@ static int price_size(struct sw_searcher *s, const struct sw_program_options *op
     return sw_searcher_program(s, options, &sized, err);
 }
 
-/* Until a prompt has been read that has the rows of a rank of the batch to itself, and no text that
- * waits beside it: as the server makes the calls, of chunks, of `read`, or of prefill that mixes.
- */
+/* Prices the reading of a prompt that has the rows of its rank of the batch to itself, with no
+ * sequence waiting, in the server's calls: of chunks, of `read`, or of prefill that mixes. */
 static int price_reading(struct sw_searcher *s, const struct served *served,
                          const struct sw_mesh *mesh, const struct sw_cost *prefill,
                          int64_t prompt_tokens, double *seconds, struct sw_error *err)
@@ -242,8 +240,8 @@ static int price_reading(struct sw_searcher *s, const struct served *served,
     return 0;
 }
 
-/* The longest between two tokens of a text while prompts are read: of a call that makes both, which
- * `read` is, or of one of chunks and a token behind it. */
+/* Prices the longest time between two tokens of a sequence while prompts are read: a call with
+ * both, as `read` has, or a call of chunks followed by a token. */
 static int price_beside(struct sw_searcher *s, const struct served *served,
                         const struct sw_mesh *mesh, const struct sw_cost *token,
                         const struct sw_cost *prompts, double *seconds, struct sw_error *err)
@@ -251,7 +249,7 @@ static int price_beside(struct sw_searcher *s, const struct served *served,
     const struct sw_program_options *read = &served->of_read;
     struct sw_cost call;
     *seconds = prompts->step_seconds;
-    if (served->options.serving.mixes) /* `read` is for when nobody waits */
+    if (served->options.serving.mixes) /* `read` runs when no sequence waits */
         return 0;
     *seconds += token->step_seconds;
     if (served->read.program == NULL)
@@ -264,13 +262,13 @@ static int price_beside(struct sw_searcher *s, const struct served *served,
     return 0;
 }
 
-/* Calls of at most so many rows for so many tokens. */
+/* Number of calls of at most `rows` rows for that many tokens. */
 static int64_t calls_for(int64_t tokens, int64_t rows)
 {
     return rows > 0 ? (tokens + rows - 1) / rows : tokens;
 }
 
-/* Calls in which a prompt is read while every other sequence of its rank runs and no other prompt
+/* Calls that read a prompt while every other sequence of its rank runs and no other prompt
  * waits. */
 static int64_t calls_beside(const struct served *served, int64_t prompt_tokens)
 {
@@ -285,8 +283,8 @@ static int64_t calls_beside(const struct served *served, int64_t prompt_tokens)
     return calls_for(prompt_tokens - tail, budget) + calls_for(tail, rows);
 }
 
-/* The order of the mesh's axes in which a token takes least, of equals the first token, and the
- * cost of either; the decision's own where it is the user's. */
+/* Finds the order of the mesh's axes with the fastest token, of equals the fastest first token, and
+ * the cost of both; the decision's own order if the user set it. */
 static int price_orders(struct sw_searcher *s, struct served *served, struct sw_candidate *c,
                         struct sw_error *err)
 {
@@ -295,7 +293,7 @@ static int price_orders(struct sw_searcher *s, struct served *served, struct sw_
     const struct sw_mesh base =
         s->keep_order ? c->decision.mesh
                       : sw_mesh_make(size[SW_DP], size[SW_FSDP], size[SW_TP], size[SW_SP]);
-    /* one link, or one rank: every order lies on it alike */
+    /* one link, or one rank: all orders are equal */
     const bool orders = !s->keep_order && s->run->cluster.link_count > 1;
     struct sw_mesh mesh = base;
     for (int32_t k = 0; k == 0 || (orders && sw_search_permute(&base, k, &mesh)); k++) {
@@ -332,8 +330,8 @@ static void fill_memory(const struct sw_run_config *run, const struct served *se
     m->transients = m->arena - m->parameters - m->cache;
 }
 
-/* Whether other ranks of the same accelerators would need less: weights are split further by tp, of
- * the cache every rank has its share already. */
+/* True if more accelerators for tp would need less: tp splits weights further; every rank has its
+ * share of the cache already. */
 static bool more_to_split(const struct sw_candidate *c)
 {
     const struct sw_memory *m = &c->memory;
@@ -356,7 +354,7 @@ static void tell_memory(struct sw_candidate *c)
                               : "fewer or shorter sequences, or more accelerators");
 }
 
-/* A token with fewer texts; that of all has its price. */
+/* Prices a token with fewer sequences; that with all has its price. */
 static int price_sizes(struct sw_searcher *s, const struct served *served, struct sw_candidate *c,
                        struct sw_error *err)
 {
@@ -380,7 +378,7 @@ static int64_t limit_of(const struct sw_searcher *s)
     return s->asked ? all : all - sw_headroom_bytes(s->run);
 }
 
-/* Prices what the decision's mesh serves with. */
+/* Prices serving on the decision's mesh. */
 static int price(struct sw_searcher *s, struct served *served, struct sw_candidate *c,
                  struct sw_error *err)
 {
@@ -397,7 +395,7 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
     p->cache = served->options.serving.cache;
     p->weights = served->options.serving.matrices;
     p->prompt_tokens = sw_plan_workload(run).prompt_tokens;
-    /* it may come while a token is made, if there are others */
+    /* it may arrive while a token is computed, if there are others */
     p->first_beside_seconds =
         p->texts == 1 ? p->first_seconds
                       : c->cost.step_seconds +
@@ -419,14 +417,14 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
     return 0;
 }
 
-/* Decides serve.token_budget where the run has a goal for a token and leaves the budget and the
- * chunk open: the most, halving what is usual, with which a token beside prompts keeps it; where
- * none does, what is usual. The last ones are those that mix, down to twice the slots. In the
- * decision's order of axes. */
+/* Decides serve.token_budget if the run has a goal for a token and leaves budget and chunk open:
+ * the largest, halving the default, with which a token beside prompts keeps the goal; if none does,
+ * the default. The last ones tried mix, down to twice the slots. In the decision's order of
+ * axes. */
 static int decide_budget(struct sw_searcher *s, struct served *served, struct sw_candidate *c,
                          struct sw_error *err)
 {
-    enum { LEAST_CHUNK = 32 }; /* of calls that do not mix */
+    enum { LEAST_CHUNK = 32 }; /* for calls that do not mix */
     const struct sw_run_config *run = s->run;
     struct sw_serve_decision *decision = &c->decision.serve;
     const int64_t ways = (int64_t)c->decision.mesh.size[SW_DP] * c->decision.mesh.size[SW_FSDP];
@@ -457,9 +455,8 @@ static int decide_budget(struct sw_searcher *s, struct served *served, struct sw
     }
 }
 
-/* The goal for the first token counts before the budget with which a token beside prompts keeps its
- * own: where only the usual budget keeps it, `usual`, which is not priced yet, becomes the
- * candidate. */
+/* Puts the first token's goal before a smaller budget: if only the default budget keeps it,
+ * `usual`, not priced yet, becomes the candidate. */
 static int prefer_first(struct sw_searcher *s, struct sw_candidate *usual, struct sw_candidate *c,
                         struct sw_error *err)
 {
@@ -492,7 +489,7 @@ static int serve(struct sw_searcher *s, struct sw_candidate *c, struct sw_error 
     return 0;
 }
 
-/* What training does there goes into the plan, too, and into what is told. */
+/* Searches training as well, since the plan and the report contain it. */
 int sw_search_mesh_to_serve(struct sw_searcher *s, struct sw_preferences *preferences,
                             struct sw_candidate *out, struct sw_error *err)
 {
@@ -545,9 +542,9 @@ void sw_rank_to_serve(struct sw_search *search, const struct sw_run_config *run)
         search->keeping--;
 }
 
-/* ---- What would make it fit ---- */
+/* ---- Changes that make it fit ---- */
 
-/* Whether the mesh would fit with these. */
+/* True if the mesh would fit with these. */
 static int fits_with(const struct sw_searcher *s, const struct sw_candidate *c, int64_t texts,
                      int64_t tokens, bool *fits, struct sw_error *err)
 {
@@ -565,7 +562,8 @@ static int fits_with(const struct sw_searcher *s, const struct sw_candidate *c, 
     return 0;
 }
 
-/* Fewer texts, as far as the mesh has fewer; else shorter ones, as long as prompts are. */
+/* Suggests fewer sequences, as far as the mesh has fewer; else shorter ones, down to the length of
+ * prompts. */
 static int explain_memory(const struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err)
 {
     struct sw_serving serving;
@@ -600,7 +598,7 @@ int sw_search_explain_to_serve(const struct sw_searcher *s, struct sw_search *se
 {
     for (int32_t i = first; i < search->count && i - first < count; i++) {
         struct sw_candidate *c = &search->mesh[i];
-        if (c->reason == SW_REJECT_PRODUCT && /* whatever the purpose */
+        if (c->reason == SW_REJECT_PRODUCT && /* the same for both purposes */
             sw_search_explain_with(s, search, i, 1, err) != 0)
             return -1;
         if (c->reason == SW_REJECT_MEMORY && !c->explained && explain_memory(s, c, err) != 0)

@@ -1,13 +1,12 @@
-/* Which mesh is best. By default (prefer: fsdp) the largest fsdp among the meshes that are nearly
- * as fast as the fastest (prefer_within): fsdp divides the state, and its communication overlaps
- * best, but what is sent to a group that is too large for its links costs more than that is worth.
- * A mesh in which tp leaves the fastest link domain must be faster by more than prefer_within than
- * all that keep tp there, and so must an order of a mesh's axes (mesh.c): experts keep tp there,
- * and no measurement backs a smaller gain.
- * The bare rule (fsdp-strict, LWM's): the largest fsdp; then tp inside the fastest link domain,
- * where such a mesh exists for that fsdp; then the least tp x sp, whose communication does not
- * overlap; then time. By time alone no bound is needed: links decide. sw_rank_why says it. Meshes
- * are compared by their fastest options; which of its options the mesh gets, mesh.c says. */
+/* Order of meshes. By default (prefer: fsdp) the largest fsdp among meshes nearly as fast as the
+ * fastest (within prefer_within): fsdp divides the state, and its communication overlaps best, but
+ * a group too large for its links costs more than it gains. A mesh in which tp leaves the fastest
+ * link domain must be faster by more than prefer_within than all that keep tp inside, and so must
+ * an order of a mesh's axes (mesh.c): experts keep tp inside, and no measurement backs a smaller
+ * gain. The bare rule (fsdp-strict, LWM's): the largest fsdp; then tp inside the fastest link
+ * domain, if such a mesh exists for that fsdp; then the least tp x sp, whose communication does not
+ * overlap; then time. By time alone no bound is needed: links decide. sw_rank_why prints the rule.
+ * Meshes are compared by their fastest options; mesh.c chooses the options that a mesh gets. */
 #include "planner/search/purpose.h"
 
 #include "core/cost/links.h"
@@ -130,7 +129,7 @@ static int by_strict(const void *a, const void *b)
     return compare_strict(a, b);
 }
 
-/* What may be chosen first, the largest fsdp first; then the rest, the fastest first. */
+/* Sorts meshes that may be chosen first, by the largest fsdp; then the rest, by time. */
 static int by_fsdp(const void *a, const void *b)
 {
     const struct sw_candidate *x = a, *y = b;
@@ -185,9 +184,9 @@ double sw_rank_fastest(const struct sw_search *search, struct sw_mesh *mesh)
     return least;
 }
 
-/* Marks the meshes that are at most prefer_within slower than the fastest in any order; one in
- * which tp leaves the fastest link domain only where it is faster by more than prefer_within than
- * all others. There always is one: an order that was passed over left its mesh as near. */
+/* Marks the meshes at most prefer_within slower than the fastest in any order; one in which tp
+ * leaves the fastest link domain only if it is faster by more than prefer_within than all others.
+ * One always exists: an order that was passed over left its mesh that close. */
 static void mark_near(struct sw_search *search, double within)
 {
     struct sw_mesh fastest;
@@ -208,7 +207,7 @@ static void mark_near(struct sw_search *search, double within)
 void sw_rank_to_train(struct sw_search *search, const struct sw_run_config *run)
 {
     struct sw_candidate *mesh = search->mesh;
-    sw_rank_sort(search, by_fit); /* the fastest is first */
+    sw_rank_sort(search, by_fit); /* the fastest comes first */
     if (search->feasible == 0)
         return;
     const struct sw_mesh fastest = mesh[0].decision.mesh;

@@ -1,7 +1,7 @@
-/* How much is made again: levels from nothing to everything, value by value and, of each value,
- * layer by layer, those first that free most bytes for least time. Bytes and times of one layer are
- * read off a program in which everything is made again; they order the levels and say where to
- * look. What fits, and how long it takes, only the level's own program says. */
+/* Levels of recomputation, from nothing to everything, value by value and, for each value, layer by
+ * layer, in the order of most bytes freed for least time. Bytes and times of one layer come from a
+ * program with full recomputation; they order the levels and guide the search. Only a level's own
+ * program tells if it fits and how long it takes. */
 #include "planner/search/internal.h"
 
 #include <limits.h>
@@ -11,15 +11,15 @@
 
 enum { NOBODY = -1 };
 
-/* What is known of the values of one program, by the logical value that each is a version of. */
+/* State of reading one program's values, by the logical value of each version. */
 struct reading {
     const struct sw_program *p;
-    const struct sw_region *region;   /* backward through a layer */
-    bool *again;                      /* [value_count]: made again */
-    bool *counted;                    /* [value_count]: its bytes are in a unit */
-    int32_t *owner;                   /* [value_count]: the unit that it is made for, or NOBODY */
-    int32_t *writer;                  /* [value_count]: op of the region, or -1 */
-    int32_t of_name[SW_LAYER_VALUES]; /* the unit of a value that backward itself reads */
+    const struct sw_region *region;   /* backward region of the layers */
+    bool *again;                      /* [value_count]: true if recomputed */
+    bool *counted;                    /* [value_count]: true once a unit has its bytes */
+    int32_t *owner;                   /* [value_count]: unit that it is recomputed for, or NOBODY */
+    int32_t *writer;                  /* [value_count]: writing op in the region, or -1 */
+    int32_t of_name[SW_LAYER_VALUES]; /* unit of each value that backward itself reads */
     struct sw_units *out;
 };
 
@@ -28,14 +28,14 @@ static bool is_gather(const struct sw_op *op)
     return sw_op_is_collective(op->kind) && sw_op_collective(op->kind) == SW_ALL_GATHER;
 }
 
-/* Which of a layer's values is made again as that one, -1: none. */
+/* Index of the layer's value that is recomputed as that one, -1: none. */
 static int32_t name_of(const struct reading *r, int32_t base)
 {
     return r->again[base] ? r->p->values[base].ordinal : -1;
 }
 
-/* Backward reads it: kept, it would take these bytes. What was gathered is kept as it was before.
- */
+/* Counts the bytes of a value that backward reads, if it were kept. A gathered value is kept as
+ * before its gather. */
 static void count_read(struct reading *r, int32_t value)
 {
     struct sw_units *out = r->out;
@@ -53,7 +53,7 @@ static void count_read(struct reading *r, int32_t value)
     out->kept[out->kept_count++] = (struct sw_unit_part){value, r->of_name[name]};
 }
 
-/* Two values that one op makes are one unit. */
+/* Merges two values made by one op into one unit. */
 static void join(struct reading *r, int32_t into, int32_t name)
 {
     struct sw_units *out = r->out;
@@ -70,7 +70,7 @@ static void join(struct reading *r, int32_t into, int32_t name)
         r->of_name[i] = r->of_name[i] == from ? into : r->of_name[i];
 }
 
-/* The unit that an op makes something of, on behalf of what comes behind it. */
+/* The unit for which an op recomputes, by its readers. */
 static int32_t unit_of(struct reading *r, const struct sw_op *op)
 {
     int32_t unit = NOBODY;
@@ -87,14 +87,14 @@ static int32_t unit_of(struct reading *r, const struct sw_op *op)
     return unit;
 }
 
-/* Last op first, so that what an op is made for is known when it comes. */
+/* Goes backwards, so that an op's unit is known before the op. */
 static void count_made(struct reading *r, int32_t index)
 {
     const struct sw_op *op = &r->p->ops[index];
     const int32_t unit = sw_op_is_wait(op->kind) ? NOBODY : unit_of(r, op);
     if (unit == NOBODY)
         return;
-    if (!is_gather(op)) /* which backward would do as well */
+    if (!is_gather(op)) /* backward would gather as well */
         r->out->made[r->out->made_count++] = (struct sw_unit_part){index, unit};
     for (uint16_t k = 0; k < op->n_out; k++) {
         const int32_t name = name_of(r, r->p->values[op->out[k].value].base);
@@ -138,8 +138,8 @@ static void read_units(struct reading *r)
             count_made(r, i);
 }
 
-/* Units of one class cost about the same for a byte: what only moves memory is the first, attention
- * the last, whose price grows with the sequence; the others are told apart by factors of four. */
+/* Class of a unit's cost for a byte: first what only moves memory, last attention, whose cost grows
+ * with the sequence; others are separated by factors of four. */
 static int price_class(const struct sw_unit *unit)
 {
     if (unit->attends)
@@ -147,8 +147,8 @@ static int price_class(const struct sw_unit *unit)
     return unit->moves ? INT_MIN : ilogb(unit->seconds / unit->bytes) / 2;
 }
 
-/* The cheapest class first; in a class as a layer makes them, whatever the sizes, so that a search
- * meets few sets. */
+/* Sorts the cheapest class first; inside a class in the layer's order, for any sizes, so that a
+ * search meets few sets. */
 static int by_price(const void *a, const void *b)
 {
     const struct sw_unit *x = a, *y = b;
@@ -158,8 +158,8 @@ static int by_price(const void *a, const void *b)
     return sw_layer_values_compare(x->values, y->values);
 }
 
-/* Small ones that cost alike go together, as long as they are no larger than the largest: fewer
- * sets to look at, and no more left over. */
+/* Merges small units of equal cost, up to the size of the largest: fewer sets to try, with no
+ * coarser steps. */
 static void gather_small(struct sw_levels *levels)
 {
     double largest = 0;

@@ -1,10 +1,10 @@
-/* How much one decision makes again: value by value, and the least level that fits (recompute.c has
- * the levels), by compiling and pricing programs. */
+/* Recomputation of one decision: value by value, and the lowest level that fits (levels:
+ * recompute.c), by compiling and pricing programs. */
 #include "planner/search/internal.h"
 
 enum { MAX_TRIES = 10 };
 
-/* In how many layers a unit is made again. */
+/* Number of layers in which a unit is recomputed. */
 static int32_t layers_of(struct sw_recompute again, struct sw_layer_values values, int32_t layers)
 {
     const int32_t first = again.layers < layers ? again.layers : layers;
@@ -51,14 +51,14 @@ out:
     return count;
 }
 
-/* ---- The level that just fits ---- */
+/* ---- The lowest level that fits ---- */
 
-/* Levels known to fit and not to. */
+/* Highest level known not to fit, lowest known to fit. */
 struct bounds {
     int32_t fits, fails;
 };
 
-/* One level's memory: the least it could be, or (placed) what it is. */
+/* Memory of one level: a lower bound or (placed) exact. */
 static int try_level(struct sw_searcher *s, const struct sw_decision *decision, bool placed,
                      int64_t limit, struct sw_sized *sized, int64_t *total, struct sw_error *err)
 {
@@ -74,13 +74,13 @@ static int try_level(struct sw_searcher *s, const struct sw_decision *decision, 
     return 0;
 }
 
-/* The level to try after one that takes so much: within what is known. */
+/* Next level to try after one that takes that much: inside the bounds. */
 static int32_t next_level(const struct sw_levels *levels, double times, int32_t level,
                           int64_t total, int64_t limit, const struct bounds *known)
 {
     const double kept = sw_level_bytes(levels, level) + (double)(limit - total) / times;
     const int32_t next = sw_level_keeping(levels, kept);
-    if (total > limit) { /* more has to be made again */
+    if (total > limit) { /* it needs more recomputation */
         const int32_t more = next > level ? next : level + 1;
         return known->fits >= 0 && more >= known->fits ? known->fits - 1 : more;
     }
@@ -88,7 +88,7 @@ static int32_t next_level(const struct sw_levels *levels, double times, int32_t 
     return fewer <= known->fails ? known->fails + 1 : fewer;
 }
 
-/* What is looked for: the least level of a decision that stays within `limit` bytes. */
+/* Goal: the lowest level of a decision that stays within `limit` bytes. */
 struct fitting {
     struct sw_searcher *s;
     const struct sw_decision *base;
@@ -99,7 +99,7 @@ struct fitting {
     bool admitted;
 };
 
-/* From `level` on, until all that is left is less than one value of one layer takes. */
+/* Tries levels from `level` on, until the rest is less than one value of one layer. */
 static int settle(struct fitting *f, int32_t level, bool placed, struct sw_error *err)
 {
     const int32_t last = sw_levels_last(f->levels);
@@ -136,7 +136,7 @@ int sw_searcher_fit(struct sw_searcher *s, const struct sw_decision *base,
     struct sw_sized sized;
     struct sw_cost cost;
     out->reason = SW_REJECT_MEMORY;
-    /* what no arrangement goes below is quickly known, and mostly what it comes to */
+    /* the lower bound is quick, and mostly the result */
     if (settle(&f, level, false, err) != 0)
         return -1;
     if (!f.admitted || f.known.fits < 0)

@@ -1,4 +1,4 @@
-/* What `plan search` and `plan explain` tell people. */
+/* Output of `plan search` and `plan explain` for people. */
 #include "planner/search/report.h"
 
 #include "core/cost/links.h"
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { NEAREST_REJECTED = 3 /* sw_search_run explains as many */, WIDTH = 100 };
+enum { NEAREST_REJECTED = 3 /* number that sw_search_run explains */, WIDTH = 100 };
 
 void sw_report_bytes(FILE *out, const char *name, int64_t bytes)
 {
@@ -61,7 +61,7 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
     buffer[0] = '\0';
     if (run_seconds <= terms.time_s)
         return buffer;
-    /* a checkpoint makes the signal earlier, where there is one */
+    /* with checkpoints, the signal comes earlier */
     const double steps = (double)sw_run_steps(run);
     const int64_t lead = sw_script_lead_s(steps > 0 ? run_seconds / steps : 0);
     char time[64] = "";
@@ -117,7 +117,7 @@ char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *
     return buffer;
 }
 
-/* What MFU counts, without which it cannot be compared with another's. */
+/* Prints what MFU counts, which a comparison needs. */
 static void print_mfu(FILE *out, const struct sw_run_config *run)
 {
     const bool bf16 = run->compute == SW_BF16_T;
@@ -133,7 +133,7 @@ static void print_mfu(FILE *out, const struct sw_run_config *run)
     sw_format_wrapped(out, text, 10, 10, WIDTH);
 }
 
-/* What the batch does not fill, and which would. */
+/* Prints the padding of the batch, and batches without any. */
 static void print_padding(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
 {
     char count[SW_FORMAT_RATE], seconds[SW_FORMAT_BYTES];
@@ -146,7 +146,7 @@ static void print_padding(FILE *out, const struct sw_run_config *run, const stru
                 run->global_batch_size + c->padding_sequences);
 }
 
-/* What the job asks its scheduler for, since the price rests on it. */
+/* Prints the segments that the job asks its scheduler for, since the price rests on them. */
 static void print_segments(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
 {
     char without[SW_FORMAT_BYTES];
@@ -186,7 +186,7 @@ const char *sw_report_rings(const struct sw_decision *decision, char *buffer, si
     return buffer;
 }
 
-/* Options that are not the fastest: what these would need and save. */
+/* Prints what the fastest options would need and save, if others were chosen. */
 static void print_spared(FILE *out, const struct sw_candidate *c)
 {
     char spared[SW_FORMAT_BYTES];
@@ -196,7 +196,7 @@ static void print_spared(FILE *out, const struct sw_candidate *c)
                 100 * (c->cost.step_seconds / c->fastest_seconds - 1));
 }
 
-/* On which side of the fastest link domain tp lies, where that was or is a choice. */
+/* Prints if tp is inside the fastest link domain, if that was a choice. */
 static void print_tp(FILE *out, const struct sw_run_config *run, const struct sw_candidate *c)
 {
     char order[64], step[SW_FORMAT_BYTES], text[256];
@@ -291,7 +291,7 @@ static void print_faster(FILE *out, const struct sw_search *s)
                 (chosen->cost.step_seconds / whole->cost.step_seconds - 1) * 100,
                 whole->sharding.name, sw_mesh_format(&whole->decision.mesh, size, sizeof size),
                 sw_format_seconds(whole->cost.step_seconds, a));
-    /* a twentieth of a percent is as fast */
+    /* within a twentieth of a percent counts as equal */
     if (chosen->cost.step_seconds < 1.0005 * seconds)
         return;
     fprintf(out, "          faster by %.1f %%: mesh_dim %s%s%s, %s a step (--prefer time)\n",
@@ -301,8 +301,8 @@ static void print_faster(FILE *out, const struct sw_search *s)
             sw_format_seconds(seconds, a));
 }
 
-/* Where tp lies, at the end of a row: "  tp inside, +4.6 %" of an order that is slower by so much
- * than one that was passed over. Returns buffer. */
+/* End of a row about tp: "  tp inside, +4.6 %" for an order that is slower by that much than the
+ * one passed over. Returns buffer. */
 static const char *format_tp(const struct sw_candidate *c, char *buffer, size_t bytes)
 {
     buffer[0] = '\0';
@@ -327,7 +327,7 @@ void sw_train_tell_table(FILE *out, const struct sw_search *s, int64_t top)
     const int32_t shown = top < s->feasible ? (int32_t)top : s->feasible;
     const int wide = (int)strlen("recompute");
     const int32_t columns = sw_format_columns();
-    /* what follows from the rest goes first where there is no room */
+    /* columns that follow from others are dropped first */
     const bool rates = columns >= 111, choices = columns >= 89, sides = columns >= 121;
     const struct sw_cost *best = &s->mesh[0].cost;
     print_faster(out, s);

@@ -1,36 +1,35 @@
-/* The smallest change that makes a run fit which fits on no mesh: other nodes, another
- * sequence_length, another global_batch_size, each tried by itself. Nothing here is guessed: bounds
- * only skip what cannot fit, and every change that is named was searched. */
+/* Smallest changes for a run that fits on no mesh: other nodes, another sequence_length, another
+ * global_batch_size, each alone. Nothing is guessed: bounds only skip what cannot fit, and every
+ * reported change was searched. */
 #include "planner/search/purpose.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    /* Numbers of nodes are looked at up to so many accelerators: as many as a search takes a second
-     * for. */
+    /* limit of tried numbers of nodes: a search of so many takes a second */
     MOST_ACCELERATORS = 8192,
-    SHORTEST = 16,   /* tokens: nobody trains on less */
-    LONGER_TIMES = 2 /* a sequence, at most */
+    SHORTEST = 16,   /* tokens: no run trains on fewer */
+    LONGER_TIMES = 2 /* largest factor of a sequence */
 };
-/* Off bounds, for what is aligned. */
+/* Tolerance of bounds, for alignment. */
 static const double ALIGNMENT = 0.95;
-/* A length that is longer by no more is a smaller change than other nodes: it drops no token. */
+/* Relative lengthening that counts as a smaller change than other nodes: no token is dropped. */
 static const double SLIGHT = 0.01;
 
-/* ---- Whether a run fits ---- */
+/* ---- Does a run fit? ---- */
 
-/* dp 1 needs least of all meshes with the same tp and sp, padding aside: the others are looked at
- * where it is not far from fitting. */
+/* dp 1 needs least of all meshes with the same tp and sp, except for padding: others are tried if
+ * it nearly fits. */
 enum { MOST_PAIRS = 256 };
 struct pair {
     int32_t tp, sp;
 };
 struct probe {
     struct sw_searcher s;
-    bool first; /* of two passes: dp 1 */
+    bool first; /* first of two passes: dp 1 */
     struct pair pair[MOST_PAIRS];
-    int32_t pair_count; /* that dp 1 may be near to; MOST_PAIRS: every one counts as one */
+    int32_t pair_count; /* pairs for which dp 1 may nearly fit; MOST_PAIRS: all count as such */
     bool fits;
     int status;
     struct sw_error *err;
@@ -42,12 +41,12 @@ static struct sw_searcher searcher_for(const struct sw_searcher *like,
     struct sw_searcher s = *like;
     s.run = run;
     s.sharding = sw_plan_sharding(run);
-    s.latest_program = NULL; /* of another run */
+    s.latest_program = NULL; /* belongs to another run */
     s.asked = s.keep_order = s.spends_headroom = false;
     return s;
 }
 
-/* Bytes that the mesh needs at least with its smallest options; -1: it is not admitted. */
+/* Lower bound of bytes of the mesh with its smallest options; -1: not admitted. */
 static int least_bytes(struct sw_searcher *s, const struct sw_mesh *mesh, int64_t *out,
                        struct sw_error *err)
 {
@@ -65,9 +64,9 @@ static int least_bytes(struct sw_searcher *s, const struct sw_mesh *mesh, int64_
     return 0;
 }
 
-/* Whether a mesh of dp 1 may fit, or one with the same tp and sp and fewer ways of the rest. Each
- * of fsdp and sp has a part of the hidden size, which is padded where it does not divide: all that
- * fewer ways may save. */
+/* True if a mesh of dp 1, or one with the same tp and sp and fewer ways of the rest, may fit. Each
+ * of fsdp and sp has a part of the hidden size, padded if it does not divide: fewer ways can save
+ * only that. */
 static int may_fit(struct sw_searcher *s, const struct sw_mesh *mesh, bool *out,
                    struct sw_error *err)
 {
@@ -84,7 +83,7 @@ static int may_fit(struct sw_searcher *s, const struct sw_mesh *mesh, bool *out,
     return 0;
 }
 
-/* Sets *fits where some smallest options of the mesh fit; else the mesh's search says. */
+/* Sets *fits if some smallest options of the mesh fit; else the mesh's search decides. */
 static int smallest_fit(struct sw_searcher *s, const struct sw_mesh *mesh, bool *fits,
                         struct sw_error *err)
 {
@@ -105,7 +104,7 @@ static int smallest_fit(struct sw_searcher *s, const struct sw_mesh *mesh, bool 
     return 0;
 }
 
-/* The search's own verdict on one mesh. */
+/* Runs the search on one mesh. */
 static int probe_mesh(struct probe *p, const struct sw_mesh *mesh)
 {
     struct sw_preferences preferences = {.count = 0};
@@ -150,7 +149,7 @@ static int visit(const struct sw_mesh *mesh, void *context)
     return p->status != 0 || p->fits;
 }
 
-/* True if the run fits on any mesh of its cluster, headroom kept. */
+/* True if the run fits on any mesh of its cluster with headroom. */
 static int fits_anywhere(const struct sw_searcher *like, const struct sw_run_config *run,
                          bool *fits, struct sw_error *err)
 {
@@ -168,10 +167,10 @@ static int fits_anywhere(const struct sw_searcher *like, const struct sw_run_con
     return p.status;
 }
 
-/* ---- Ways out ---- */
+/* ---- Changes ---- */
 
-/* Searches the run of a trial; keeps it as a way out if it fits. A mesh that the run names stays
- * where that fits. */
+/* Searches the run of a trial; keeps the change if it fits. A mesh named by the run stays if it
+ * fits. */
 static int prove(const struct sw_searcher *like, const struct sw_trial *trial, struct sw_rescue *r,
                  bool *fits, struct sw_error *err)
 {
@@ -190,7 +189,7 @@ static int prove(const struct sw_searcher *like, const struct sw_trial *trial, s
         if (sw_search_meshes(&t.run, like->row->training, 1, &way->found, NULL, &why) != 0) {
             if (why.status == SW_ENVIRONMENT)
                 return sw_fail_as(err, &why);
-            continue; /* else it fits nowhere */
+            continue; /* otherwise it fits nowhere */
         }
         if (way->found.feasible > 0 &&
             sw_candidate_verdict(&way->found.mesh[0]) == SW_VERDICT_FITS) {
@@ -207,7 +206,7 @@ static int prove(const struct sw_searcher *like, const struct sw_trial *trial, s
     return 0;
 }
 
-/* The same without what the run fixed and need not let go. */
+/* The same, releasing settings fixed by the run only as needed. */
 static int prove_least(const struct sw_searcher *like, const struct sw_trial *fixed,
                        const struct sw_trial *relaxed, struct sw_rescue *r, bool *fits,
                        struct sw_error *err)
@@ -224,8 +223,8 @@ static int prove_least(const struct sw_searcher *like, const struct sw_trial *fi
 
 /* ---- Nodes ---- */
 
-/* Joins the nodes of a trial that has as many now: the last link's span grows with them; nodes that
- * no link joins get one whose figures are assumed. */
+/* Connects the trial's nodes after a change: the last link's span grows with them; nodes without a
+ * link get one with assumed figures. */
 static bool join_nodes(struct sw_trial *t)
 {
     struct sw_cluster_config *cluster = &t->run.cluster;
@@ -256,7 +255,7 @@ static bool join_nodes(struct sw_trial *t)
     return true;
 }
 
-/* The trial on so many nodes. A run that names its nodes has no more than its cluster. */
+/* Sets the trial's number of nodes; at most the cluster's if the run gives its nodes. */
 static bool set_nodes(const struct sw_trial *base, int64_t nodes, struct sw_trial *out)
 {
     char text[32];
@@ -272,12 +271,12 @@ static bool set_nodes(const struct sw_trial *base, int64_t nodes, struct sw_tria
     return join_nodes(out);
 }
 
-/* Of each tp and sp, dp x fsdp below which nothing can fit; found when wanted. */
+/* dp x fsdp below which nothing can fit, for each tp and sp; found when needed. */
 struct bounds {
     struct sw_searcher s;
-    struct sw_trial trial; /* on the most nodes */
-    int32_t *least;        /* [starts[MOST_ACCELERATORS + 1]]: -1 not known, 0 it never fits */
-    int32_t *starts;       /* of a tp: where its row begins, of sp 1, 2, ... */
+    struct sw_trial trial; /* with the most nodes */
+    int32_t *least;        /* [starts[MOST_ACCELERATORS + 1]]: -1 unknown, 0 never fits */
+    int32_t *starts;       /* begin of the row of each tp, for sp 1, 2, ... */
 };
 
 static int open_bounds(const struct sw_searcher *like, const struct sw_trial *base,
@@ -307,7 +306,7 @@ static void close_bounds(struct bounds *b)
     free(b->starts);
 }
 
-/* *out: dp x fsdp that these tp and sp need at least, 0: none is enough. */
+/* *out: least dp x fsdp for this tp and sp, 0: none suffices. */
 static int bound_of(struct bounds *b, int32_t tp, int32_t sp, int32_t *out, struct sw_error *err)
 {
     int32_t *known = &b->least[b->starts[tp] + sp - 1];
@@ -335,7 +334,7 @@ static int bound_of(struct bounds *b, int32_t tp, int32_t sp, int32_t *out, stru
     return 0;
 }
 
-/* True if some mesh of so many accelerators may fit, as far as bounds tell. */
+/* True if a mesh of that many accelerators may fit, by bounds. */
 static int is_promising(struct bounds *b, int32_t accelerators, bool *out, struct sw_error *err)
 {
     const int64_t batch = b->trial.run.global_batch_size;
@@ -376,8 +375,8 @@ static int try_nodes(const struct sw_searcher *like, const struct sw_trial *fixe
     return *fits ? prove_least(like, &of_fixed, &of_relaxed, r, fits, err) : 0;
 }
 
-/* Fewer nodes where some fit, since that costs less: of these the most. Otherwise the fewest of
- * more. */
+/* The largest smaller number of nodes that fits, since it costs less; else the smallest larger
+ * one. */
 static int rescue_by_nodes(const struct sw_searcher *like, const struct sw_trial *fixed,
                            const struct sw_trial *relaxed, struct sw_rescue *r,
                            struct sw_error *err)
@@ -415,7 +414,7 @@ static void add_divisor(struct divisors *d, int64_t divisor)
     d->count++;
 }
 
-/* What a mesh may ask a length to be divided by. */
+/* Adds the divisors of the length that a mesh may require. */
 static int add_divisors(const struct sw_mesh *mesh, void *context)
 {
     const int64_t sp = mesh->size[SW_SP], tp = mesh->size[SW_TP];
@@ -434,8 +433,8 @@ static int fits_with_length(const struct sw_searcher *like, const struct sw_tria
     return fits_anywhere(like, &run, fits, err);
 }
 
-/* The longest of the multiples of `divisor` below the run's length that fits and is longer than
- * *best; memory grows with the length. */
+/* The longest multiple of `divisor` below the run's length that fits and is longer than *best;
+ * memory grows with the length. */
 static int shorten(const struct sw_searcher *like, const struct sw_trial *base, int64_t divisor,
                    int64_t *best, struct sw_error *err)
 {
@@ -444,7 +443,7 @@ static int shorten(const struct sw_searcher *like, const struct sw_trial *base, 
     bool fits;
     if (low >= high)
         return 0;
-    /* the nearest by itself: what is made again need not need less where less of it fits */
+    /* try the nearest alone: with less recomputation it need not need less */
     if (fits_with_length(like, base, (high - 1) * divisor, &fits, err) != 0)
         return -1;
     if (fits)
@@ -463,7 +462,7 @@ static int shorten(const struct sw_searcher *like, const struct sw_trial *base, 
     return 0;
 }
 
-/* The nearest longer length that fits, no farther than `most`; 0: none. */
+/* The nearest longer length that fits, at most `most`; 0: none. */
 static int lengthen(const struct sw_searcher *like, const struct sw_trial *base,
                     const struct divisors *d, int64_t most, int64_t *best, struct sw_error *err)
 {
@@ -503,7 +502,7 @@ static int prove_integer(const struct sw_searcher *like, const struct sw_trial *
     return prove_least(like, &of_fixed, &of_relaxed, r, &fits, err);
 }
 
-/* The last way out becomes the first. */
+/* Moves the last change to the front. */
 static void move_to_front(struct sw_rescue *r)
 {
     const struct sw_way_out last = r->way[r->count - 1];
@@ -537,7 +536,7 @@ static int rescue_by_length(const struct sw_searcher *like, const struct sw_tria
 
 /* ---- Batch ---- */
 
-/* Ranks that a batch is split over, as meshes have them: what a batch may have to be. */
+/* Adds the number of ranks that split a batch, of which the batch may have to be a multiple. */
 static int add_ways(const struct sw_mesh *mesh, void *context)
 {
     add_divisor(context, (int64_t)mesh->size[SW_DP] * mesh->size[SW_FSDP]);
@@ -545,7 +544,7 @@ static int add_ways(const struct sw_mesh *mesh, void *context)
 }
 
 /* The nearest batch that fits: larger, so that fsdp can split the state further, or smaller, so
- * that one micro-step has all of it and no gradients are added up. */
+ * that one micro-step has all of it and no gradients are summed. */
 static int rescue_by_batch(const struct sw_searcher *like, const struct sw_trial *fixed,
                            const struct sw_trial *relaxed, struct sw_rescue *r,
                            struct sw_error *err)
@@ -588,7 +587,7 @@ int sw_rescue_find(const struct sw_searcher *like, struct sw_rescue *r, struct s
         if (fits)
             return prove(like, &relaxed, r, &fits, err);
     }
-    if (accelerators > MOST_ACCELERATORS) /* as many are a mistake, most likely */
+    if (accelerators > MOST_ACCELERATORS) /* that many are probably a mistake */
         return rescue_by_nodes(like, &fixed, &relaxed, r, err);
     if (rescue_by_nodes(like, &fixed, &relaxed, r, err) != 0 ||
         rescue_by_length(like, &fixed, &relaxed, r, err) != 0 ||

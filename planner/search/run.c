@@ -1,8 +1,8 @@
-/* The search as commands ask for it: the meshes, and why the nearest of the others do not fit. */
+/* The search for commands: the meshes, and why the nearest others do not fit. */
 #include "core/base/clock.h"
 #include "planner/search/purpose.h"
 
-enum { EXPLAINED = 3 }; /* of the rejected, the nearest; more when asked for */
+enum { EXPLAINED = 3 }; /* number of nearest rejected meshes; more on request */
 
 bool sw_search_settles(const struct sw_search *search)
 {
@@ -15,7 +15,7 @@ int sw_search_meshes_alone(const struct sw_run_config *run, int32_t rows, struct
     return sw_search_meshes(run, sw_purpose(SW_FOR_TRAIN), rows, out, NULL, err);
 }
 
-/* explain: the nearest of the rejected, even where others fit. */
+/* explain: true to explain the nearest rejected meshes even if others fit. */
 static int search_run(const struct sw_run_config *run, enum sw_purpose purpose, int32_t rows,
                       bool explain, struct sw_search *out, struct sw_error *err)
 {
@@ -27,7 +27,7 @@ static int search_run(const struct sw_run_config *run, enum sw_purpose purpose, 
         sw_fail(err, SW_BAD_INPUT,
                 "the run has no serve section; add serve: {max_batch: 8}, or "
                 "--set serve.max_batch=8");
-        if (run->job.place.file != NULL && run->job.place.line > 0) /* which asks for it */
+        if (run->job.place.file != NULL && run->job.place.line > 0) /* set by the run */
             sw_fail_place(err, run->job.place);
         return -1;
     }

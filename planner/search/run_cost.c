@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* Bytes of files that can be seen from here. */
+/* Bytes of the files visible from here. */
 static double seen_bytes(const struct sw_paths *paths)
 {
     double bytes = 0;
@@ -104,7 +104,7 @@ int sw_search_price_run(const struct sw_run_config *run, const struct sw_candida
                                 .accelerator_hours = unknown,
                                 .energy_joules = unknown,
                                 .money = unknown};
-    /* a checkpoint of more ranks has more files than are worth pricing */
+    /* a checkpoint of more ranks has too many files to price */
     const bool huge = (int64_t)run->cluster.nodes * run->cluster.accelerators_per_node > 1 << 20;
     if (!run->says_steps || run->job.type != SW_JOB_TRAIN || huge)
         return 0;
@@ -134,7 +134,7 @@ __attribute__((format(printf, 4, 5))) static size_t add(char *buffer, size_t byt
     return wrote > 0 && used + (size_t)wrote < bytes ? used + (size_t)wrote : bytes - 1;
 }
 
-/* "10,257" of large amounts, "3.05" of small ones. */
+/* "10,257" for large amounts, "3.05" for small ones. */
 static char *format_amount(double amount, char buffer[SW_FORMAT_BYTES])
 {
     if (amount >= 99.95)
@@ -167,7 +167,7 @@ char *sw_report_run_cost(const struct sw_run_config *run, const struct sw_run_co
     return buffer;
 }
 
-/* Parts of the wall time, in the order in which they are printed. */
+/* Parts of the wall time, in printed order. */
 static const struct {
     const char *name, *key;
     size_t at;

@@ -1,5 +1,5 @@
-/* The search over meshes: listing them and sharing them among threads. Each mesh is searched by
- * itself, so that results depend neither on the threads nor on which others are searched. */
+/* The search over meshes: lists them and distributes them over threads. Each mesh is searched
+ * alone, so results depend neither on threads nor on other meshes. */
 #include "core/programs/compile.h"
 #include "planner/search/purpose.h"
 
@@ -11,24 +11,24 @@
 
 enum {
     MAX_THREADS = 16,
-    PARALLEL_FROM = 64 /* meshes; threads do not pay below */
+    PARALLEL_FROM = 64 /* meshes; fewer do not need threads */
 };
 
 /* ---- Threads ---- */
 
-/* A thread's programs are its own. */
+/* Threads share no programs. */
 struct pool {
     struct sw_searcher searcher[MAX_THREADS];
     int32_t threads;
 };
 
-/* Pieces of work that the threads take in turn. */
+/* Work in pieces that the threads take in turn. */
 struct work {
     int (*piece)(struct sw_searcher *s, void *context, int32_t index, struct sw_error *err);
     void *context;
     int32_t count;
-    atomic_int next, failed_at; /* failed_at: the smallest index that failed; count: none did */
-    pthread_mutex_t lock;       /* of err */
+    atomic_int next, failed_at; /* failed_at: smallest index that failed; count: none */
+    pthread_mutex_t lock;       /* guards err */
     struct sw_error err;
 };
 struct task {
@@ -36,7 +36,7 @@ struct task {
     struct sw_searcher *searcher;
 };
 
-/* The same mistake is reported whatever the threads did. */
+/* Records the failure of the smallest index, so that the report does not depend on threads. */
 static void record_failure(struct work *w, int32_t index, const struct sw_error *err)
 {
     pthread_mutex_lock(&w->lock);
@@ -61,7 +61,7 @@ static void *take_pieces(void *context)
     }
 }
 
-/* Does w->count pieces of work. */
+/* Runs w->count pieces of work. */
 static int share_out(struct pool *pool, struct work *w, struct sw_error *err)
 {
     pthread_t threads[MAX_THREADS];
@@ -84,7 +84,7 @@ static int share_out(struct pool *pool, struct work *w, struct sw_error *err)
 
 static int32_t thread_count(int32_t meshes)
 {
-    cpu_set_t allowed; /* not all that there are: taskset, a container's share */
+    cpu_set_t allowed; /* limited by taskset or a container */
     const int32_t cores =
         sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 1;
     if (meshes < PARALLEL_FROM || cores <= 1)
@@ -94,10 +94,10 @@ static int32_t thread_count(int32_t meshes)
 
 /* ---- All meshes ---- */
 
-/* Meshes that share tp and sp, and with them a preference, are visited together, those of like
- * structure one after the other: few programs do. */
+/* Meshes with the same tp and sp share a preference and are visited together, those of similar
+ * structure one after another, so that few programs suffice. */
 struct group {
-    int32_t first, count; /* in order */
+    int32_t first, count; /* range of the order */
 };
 struct schedule {
     struct sw_search *search;
@@ -107,7 +107,7 @@ struct schedule {
 };
 
 struct sorted {
-    int32_t key[5]; /* whether tp and sp split anything, tp, sp, which of dp and fsdp do, index */
+    int32_t key[5]; /* 1 if tp and sp split anything, tp, sp, 1 if dp, if fsdp does, index */
 };
 
 static int compare_sorted(const void *a, const void *b)
@@ -173,10 +173,10 @@ static int search_all(struct pool *pool, struct sw_search *search, struct sw_err
     return status;
 }
 
-/* Rows whose order of axes is to be settled, each by itself. */
+/* Rows whose axis order has to be settled, each alone. */
 struct settling {
     struct sw_search *search;
-    int32_t *row; /* [feasible] at most */
+    int32_t *row; /* at most [feasible] */
 };
 
 static int settle_one(struct sw_searcher *s, void *context, int32_t index, struct sw_error *err)
@@ -185,7 +185,7 @@ static int settle_one(struct sw_searcher *s, void *context, int32_t index, struc
     return sw_search_settle_order(s, &w->search->mesh[w->row[index]], err);
 }
 
-/* Those that are shown or may be chosen and let tp leave its domain. Returns how many. */
+/* Lists rows that are shown or may be chosen, and let tp leave its domain. Returns their number. */
 static int32_t list_unsettled(const struct sw_searcher *s, const struct sw_search *search,
                               int32_t rows, int32_t *out)
 {
@@ -201,8 +201,8 @@ static int32_t list_unsettled(const struct sw_searcher *s, const struct sw_searc
     return count;
 }
 
-/* Settles the orders of axes of the first rows, of the fastest and of all that may be chosen: with
- * tp inside a mesh is slower, and others come before it. */
+/* Settles the axis orders of the first rows, of the fastest and of all that may be chosen: with tp
+ * inside, a mesh is slower, and others move before it. */
 static int settle_orders(const struct sw_run_config *run, struct pool *pool, int32_t rows,
                          struct sw_search *search, struct sw_error *err)
 {
@@ -223,7 +223,7 @@ static int settle_orders(const struct sw_run_config *run, struct pool *pool, int
     return status;
 }
 
-/* Options of the first rows, and of the fastest, are chosen again, each by itself. */
+/* The first rows, and the fastest, whose options are chosen again, each alone. */
 struct sparing {
     struct sw_search *search;
     int32_t rows;
@@ -275,7 +275,7 @@ static int add_mesh(const struct sw_mesh *mesh, void *context)
     return 0;
 }
 
-/* The meshes of the request; *wrong_product when its sizes cannot make the cluster. */
+/* Lists the meshes of the request; *wrong_product is set if its sizes do not make the cluster. */
 static int list_meshes(const struct sw_mesh_request *request, struct sw_search *out,
                        bool *wrong_product, struct sw_error *err)
 {
@@ -378,8 +378,7 @@ static int parse_request(const struct sw_run_config *run, struct sw_mesh_request
     return sw_fail_as(err, &why);
 }
 
-/* Gives a place, and `what` as a context (NULL: none), to a mistake of the user that has no place.
- */
+/* Adds a position, and `what` as context (NULL: none), to a user's mistake without position. */
 static int blame(struct sw_place at, const char *what, struct sw_error *err)
 {
     if (err == NULL || at.file == NULL || err->file[0] != '\0' ||
@@ -392,7 +391,7 @@ static int blame(struct sw_place at, const char *what, struct sw_error *err)
     return sw_fail_place(err, at);
 }
 
-/* The message names the row as one of its words. */
+/* True if the message contains the row as a word. */
 static bool names_row(const char *message, const char *row)
 {
     const size_t length = strlen(row);
@@ -406,7 +405,7 @@ int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
 {
     if (run->rule_count == 0)
         return -1;
-    int32_t at = 0; /* the first, where none is named */
+    int32_t at = 0; /* the first row if none is named */
     for (int32_t i = run->rule_count - 1; err != NULL && i >= 0; i--)
         if (run->rule[i].logical != NULL && names_row(err->message, run->rule[i].logical))
             at = i;
@@ -416,14 +415,14 @@ int sw_search_blame_rules(const struct sw_run_config *run, struct sw_error *err)
                  "these rules do not go together, let each axis split a tensor once", err);
 }
 
-/* True if the rules serve none of the meshes that the model and the batch admit: a mistake. Ranked,
- * such meshes stand first then. */
+/* True if the rules suit none of the meshes that model and batch admit: a mistake. Ranked, such
+ * meshes stand first then. */
 static bool are_all_refused(const struct sw_search *search)
 {
     return search->count > 0 && search->mesh[0].reason == SW_REJECT_RULES;
 }
 
-/* With a pool that is to be closed whatever the result. */
+/* Needs a pool, which the caller closes whatever the result. */
 static int search_meshes(const struct sw_run_config *run, const struct sw_purpose_row *row,
                          int32_t rows, struct pool *pool, struct sw_search *out,
                          struct sw_error *err)

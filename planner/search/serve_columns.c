@@ -1,4 +1,4 @@
-/* What `plan search` and `plan explain` tell of serving: its columns. */
+/* Output of `plan search` and `plan explain` about serving: its columns. */
 #include "core/base/json.h"
 #include "core/base/quantize.h"
 #include "planner/command/format.h"
@@ -12,7 +12,7 @@ enum limit {
     LIMIT_WEIGHTS,
     LIMIT_CACHE,
     LIMIT_REDUCTIONS,
-    LIMIT_GATHERS, /* of weights that are streamed */
+    LIMIT_GATHERS, /* gathers of streamed weights */
     LIMIT_REST
 };
 
@@ -64,7 +64,7 @@ static void print_memory(FILE *out, const struct sw_candidate *c)
         fprintf(out, "          no training on this mesh\n");
 }
 
-/* What a token takes while fewer texts are made. */
+/* Prints times of a token with fewer sequences. */
 static void print_sizes(FILE *out, const struct sw_serve_price *p)
 {
     char a[SW_FORMAT_BYTES];

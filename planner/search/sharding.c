@@ -1,13 +1,13 @@
-/* What whole weights would bring a run that splits them: a search that never leaves zero 3 says so
- * where zero 1 or 2 is much faster. */
+/* Gain of whole weights for a run that splits them: a search restricted to zero 3 reports zero 1 or
+ * 2 if much faster. */
 #include "planner/search/purpose.h"
 
 #include <string.h>
 
-/* The share of the chosen step from which on it deserves a line. */
+/* Share of the chosen step from which on the gain is reported. */
 static const double worth_a_line = 0.05;
 
-/* Bytes of whole weights may be too many whatever the options. */
+/* False if whole weights need too many bytes with any options. */
 static int may_fit(struct sw_searcher *s, const struct sw_mesh *mesh, bool *out,
                    struct sw_error *err)
 {
@@ -21,7 +21,7 @@ static int may_fit(struct sw_searcher *s, const struct sw_mesh *mesh, bool *out,
     return 0;
 }
 
-/* The mesh with zero 1 and 2, where that is faster than *best. */
+/* Tries the mesh with zero 1 and 2, and keeps it if faster than *best. */
 static int try_mesh(struct sw_searcher *s, const struct sw_mesh *mesh, double *least,
                     struct sw_candidate *best, struct sw_error *err)
 {
@@ -48,9 +48,9 @@ static int try_mesh(struct sw_searcher *s, const struct sw_mesh *mesh, double *l
     return 0;
 }
 
-/* Whole weights need no gathers in every micro-step, and else what split ones do: a mesh that
- * computes as long is no faster, and one with dp, where they lie on fsdp's ranks alike, is little
- * slower than that with all of it in fsdp. */
+/* False if it cannot gain. Whole weights save the gathers of every micro-step and nothing else: a
+ * mesh that computes as long is no faster, and one with dp, whose ranks share whole weights as
+ * fsdp's do, is little slower than with all of dp in fsdp. */
 static bool may_be_faster(const struct sw_candidate *c, bool chosen, double least)
 {
     const int32_t *size = c->decision.mesh.size;

@@ -1,8 +1,8 @@
-/* Why a mesh is rejected, and the smallest change that would admit it. A suggestion is a promise:
- * with it the mesh, or the one that it names, is admitted. Each is either another mesh that the
- * search found to fit, the nearest in steps along the axes, or settings that were tried here. Where
- * no mesh fits, in this order: settings that the run fixed, other nodes, another length, another
- * batch (rescue.c); another accelerator only when none of them helps. */
+/* Reasons of rejections, and the smallest change that would admit each mesh. A suggestion is a
+ * promise: with it the mesh, or the one that it names, is admitted. Each is either another mesh
+ * that fits in the search, the nearest in steps along the axes, or settings that were tried here.
+ * If no mesh fits, in this order: settings that the run fixed, other nodes, another length, another
+ * batch (rescue.c); another accelerator only if none of them helps. */
 #include "core/base/number.h"
 #include "planner/search/purpose.h"
 
@@ -13,15 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The mesh's verdict under that run, which a mesh that is asked for must reach with headroom, too:
- * a suggestion should not end in a warning. */
+/* The mesh's verdict under that run; a requested mesh must also keep the headroom, so that no
+ * suggestion leads to a warning. */
 static int judge(const struct sw_searcher *like, const struct sw_run_config *run,
                  const struct sw_mesh *mesh, struct sw_candidate *out, struct sw_error *err)
 {
     struct sw_preferences preferences = {.count = 0};
     struct sw_searcher s = *like;
     s.run = run;
-    s.latest_program = NULL; /* of another run */
+    s.latest_program = NULL; /* belongs to another run */
     s.asked = false;
     memset(out, 0, sizeof *out);
     out->decision.mesh = *mesh;
@@ -30,7 +30,7 @@ static int judge(const struct sw_searcher *like, const struct sw_run_config *run
 
 /* ---- Settings ---- */
 
-/* Another accelerator, when nothing else helps: whole gigabytes. */
+/* Enlarges the accelerator's memory, in whole gigabytes, if nothing else helps. */
 static void enlarge_memory(struct sw_trial *t, const struct sw_candidate *c)
 {
     const int64_t gb = 1000000000;
@@ -43,7 +43,7 @@ static void enlarge_memory(struct sw_trial *t, const struct sw_candidate *c)
     sw_trial_note(t, "cluster.accelerator.memory", text);
 }
 
-/* What the mesh leaves free, in tenths of a percent. */
+/* Lowers the headroom to what the mesh leaves free, in tenths of a percent. */
 static void lower_headroom(struct sw_trial *t, const struct sw_candidate *c)
 {
     const struct sw_memory *m = &c->memory;
@@ -54,11 +54,11 @@ static void lower_headroom(struct sw_trial *t, const struct sw_candidate *c)
     sw_trial_note(t, "memory_headroom", text);
 }
 
-/* Which settings may be changed: what the run fixed and its headroom; batch and length, too; or
- * also the accelerator. */
+/* Settings that may be changed: those that the run fixed and its headroom; batch and length, too;
+ * or also the accelerator. */
 enum fixes { FREE_FIX, SMALL_FIX, ANY_FIX };
 
-/* One more setting, for the reason at hand. Sets *stuck where none helps. */
+/* Changes one more setting, for the current reason. Sets *stuck if none helps. */
 static void fix(const struct sw_searcher *like, struct sw_trial *t, const struct sw_candidate *c,
                 const struct sw_mesh *mesh, enum fixes fixes, bool *stuck)
 {
@@ -103,7 +103,7 @@ static void fix(const struct sw_searcher *like, struct sw_trial *t, const struct
     }
 }
 
-/* Settings until the mesh fits. */
+/* Changes settings until the mesh fits. */
 static int fix_all(const struct sw_searcher *like, const struct sw_mesh *mesh, enum fixes fixes,
                    struct sw_trial *t, bool *fits, struct sw_error *err)
 {
@@ -137,8 +137,8 @@ static bool fixable(enum sw_reject reason)
     return reason == SW_REJECT_MEMORY || reason == SW_REJECT_BATCH || reason == SW_REJECT_SEQUENCE;
 }
 
-/* The nearest mesh that fits, or (fitting false) whose rejection a setting can lift; of equals the
- * better one. -1: none. */
+/* The nearest mesh that fits or, with fitting false, whose rejection a setting can lift; of equals
+ * the better one. -1: none. */
 static int32_t nearest(const struct sw_search *search, const struct sw_mesh *mesh, bool fitting)
 {
     const int32_t from = fitting ? 0 : search->feasible,
@@ -163,7 +163,7 @@ static void describe_move(const struct sw_mesh *from, const struct sw_mesh *to, 
 {
     size_t used = 0;
     out[0] = '\0';
-    for (int32_t pass = 0; pass < 2; pass++) /* first what grows */
+    for (int32_t pass = 0; pass < 2; pass++) /* first the growing axes */
         for (int32_t a = SW_AXIS_COUNT - 1; a >= 0 && used < bytes; a--)
             if (pass == 0 ? to->size[a] > from->size[a] : to->size[a] < from->size[a])
                 used += (size_t)snprintf(out + used, bytes - used, "%s%s %d -> %d",
@@ -179,12 +179,12 @@ static int move(const struct sw_searcher *like, const struct sw_candidate *to,
     sw_mesh_format(&to->decision.mesh, mesh, sizeof mesh);
     sw_suggestion_note(&c->suggestion, "mesh_dim", mesh);
     if (c->reason == SW_REJECT_PRODUCT)
-        return 0; /* its help says which sizes would do */
+        return 0; /* its help lists sizes that divide */
     if (c->reason != SW_REJECT_MEMORY) {
         snprintf(c->help, sizeof c->help, "use mesh_dim %s: %s", mesh, steps);
         return 0;
     }
-    /* like with like: the smallest options there and here */
+    /* compare equal settings: the smallest options on both */
     const struct sw_variant variant = {to->decision.train.strategy, to->decision.train.layout,
                                        to->decision.train.residual_seq_tp};
     const struct sw_decision smallest = sw_searcher_smallest(like, &to->decision.mesh, &variant);
@@ -201,7 +201,7 @@ static int move(const struct sw_searcher *like, const struct sw_candidate *to,
     return 0;
 }
 
-/* The first way out, with the nearest mesh that fits then. */
+/* Takes the first change, with the nearest mesh that then fits. */
 static void take_rescue(const struct sw_rescue *r, struct sw_candidate *c)
 {
     char text[48];
@@ -238,7 +238,7 @@ static void explain_memory(struct sw_candidate *c)
              c->decision.train.micro_batch_size, sw_recompute_word(c->decision.train.recompute));
 }
 
-/* The other way to a mesh without headroom: nobody but the user chooses it. */
+/* Suggests naming a mesh without headroom, which only a user may choose. */
 static void allow_by_name(const struct sw_mesh *to, char *help, size_t bytes)
 {
     char mesh[64];
@@ -247,7 +247,7 @@ static void allow_by_name(const struct sw_mesh *to, char *help, size_t bytes)
              sw_mesh_format(to, mesh, sizeof mesh));
 }
 
-/* Takes changes of settings with which the mesh fits. */
+/* Takes changed settings with which the mesh fits. */
 static void take_settings(const struct sw_trial *t, struct sw_candidate *c)
 {
     c->suggestion = t->changes;
@@ -256,8 +256,8 @@ static void take_settings(const struct sw_trial *t, struct sw_candidate *c)
         allow_by_name(&c->decision.mesh, c->help, sizeof c->help);
 }
 
-/* Where no mesh fits and no way out is known: another accelerator, for this mesh or the nearest
- * that a setting can lift. */
+/* If no mesh fits and no change is known: suggests another accelerator, for this mesh or the
+ * nearest that a setting can admit. */
 static int suggest_memory(const struct sw_searcher *like, const struct sw_search *all,
                           struct sw_candidate *c, struct sw_error *err)
 {
@@ -316,7 +316,7 @@ static int suggest(const struct sw_searcher *like, const struct sw_search *all, 
         return move(like, &all->mesh[near], c, err);
     if (c->reason != SW_REJECT_PRODUCT && fix_all(like, &mesh, SMALL_FIX, &t, &fits, err) != 0)
         return -1;
-    /* a setting that the user chose is less than another mesh; several are more */
+    /* changing one setting of the user is better than another mesh; changing several is not */
     if (!fits || t.changes.count != 1)
         return move(like, &all->mesh[near], c, err);
     take_settings(&t, c);
@@ -336,7 +336,7 @@ static void add_help(struct sw_search *search, const struct sw_suggestion *chang
     search->help_count++;
 }
 
-/* Another accelerator, for the mesh that needs least. */
+/* Suggests another accelerator, for the mesh that needs least. */
 static int help_by_memory(const struct sw_searcher *like, const struct sw_search *all,
                           struct sw_search *search, struct sw_error *err)
 {
@@ -363,8 +363,8 @@ static int help_by_memory(const struct sw_searcher *like, const struct sw_search
     return 0;
 }
 
-/* Of a run that fits nowhere: less headroom for the closest mesh, where that is enough; then the
- * ways out; where there is none, another accelerator. */
+/* Lists changes for a run that fits nowhere: less headroom for the closest mesh, if that suffices;
+ * then those of rescue.c; if none, another accelerator. */
 static int list_helps(const struct sw_searcher *like, const struct sw_search *all,
                       struct sw_rescue *rescue, struct sw_search *search, struct sw_error *err)
 {

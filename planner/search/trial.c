@@ -1,4 +1,5 @@
-/* Changes of a run that is tried: noted, told, and the ones that let the search choose again. */
+/* Changes of a tried run: noting and describing them, and releasing settings for the search to
+ * choose. */
 #include "planner/search/internal.h"
 
 #include <inttypes.h>

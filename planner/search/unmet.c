@@ -1,4 +1,4 @@
-/* Why nothing fits, or keeps the goals of a run. */
+/* Reports why no mesh fits, or keeps the goals of a run. */
 #include "planner/command/format.h"
 #include "planner/search/report.h"
 
@@ -35,7 +35,7 @@ static void fail_goals(const struct sw_run_config *run, const struct sw_search *
             s->count, run->name, sw_report_missed(run, &s->mesh[0], missed, sizeof missed));
 }
 
-/* The smallest change, and on lines of their own the others. */
+/* Prints the smallest change, and the others on lines of their own. */
 static void print_help(const struct sw_search *search, const struct sw_candidate *closest)
 {
     const char *said = search->help_count > 0 ? search->help[0].text : closest->help;

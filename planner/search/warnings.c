@@ -1,4 +1,4 @@
-/* What a run that can be planned may still not do. */
+/* Warnings of a run that can be planned but may fail. */
 #include "core/base/device.h"
 #include "planner/command/annotate.h"
 #include "planner/command/format.h"
@@ -19,7 +19,7 @@ void sw_report_warn_of_time(const struct sw_options *options, const char *path,
     snprintf(message, sizeof message, "%s take %s, %s",
              sw_format_counted((double)sw_run_steps(run), "step", steps),
              sw_format_duration(seconds, took), limit);
-    /* a run that goes on by itself is as long as it likes */
+    /* a run that continues itself may take any time */
     if (sw_job_terms(&run->cluster).continues != SW_CONTINUE_NONE)
         fprintf(stderr, "%s: note: %s\n", sw_command_shown(path), message);
     else
