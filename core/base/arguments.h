@@ -29,9 +29,9 @@ enum sw_argument_kind {
 
 /* Meaning of an empty value. */
 enum sw_argument_empty {
-    SW_EMPTY_REFUSED, /* as a missing one */
+    SW_EMPTY_REFUSED, /* same as a missing one */
     SW_EMPTY_TAKEN,
-    SW_EMPTY_SKIPPED /* as if the option was not given */
+    SW_EMPTY_SKIPPED /* same as if the option was not given */
 };
 
 struct sw_argument {

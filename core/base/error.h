@@ -28,7 +28,7 @@ enum { SW_ERROR_BYTES = 1280, SW_ERROR_TEXT_BYTES = 2 * SW_ERROR_BYTES + 64 };
 
 struct sw_error {
     enum sw_status status;
-    int32_t line, column;         /* as in struct sw_place */
+    int32_t line, column;         /* see struct sw_place */
     int32_t culprit;              /* rank at fault, from 1; 0: unknown */
     int32_t reason;               /* errno of the failure; 0: unknown */
     char file[SW_ERROR_BYTES];    /* a copy; "": no position */

@@ -47,7 +47,7 @@ static inline float sw_fp16_to_float(uint16_t half)
     return value;
 }
 
-/* As sw_bf16_from_float; numbers below the normal range are rounded to a subnormal or 0. */
+/* Like sw_bf16_from_float; numbers below the normal range are rounded to a subnormal or 0. */
 static inline uint16_t sw_fp16_from_float(float value)
 {
     uint32_t bits;

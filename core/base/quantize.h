@@ -55,8 +55,9 @@ static inline float sw_e4m3_scale(double most)
     return isfinite(most) ? (float)(most / SW_E4M3_MOST) : NAN;
 }
 
-/* As sw_int8_of. The number added to |q| has a last place equal to e4m3's at that size, so that the
- * sum counts such places: 8 to 16 of them, fewer for subnormals, and 16 are 8 of the next size. */
+/* Like sw_int8_of. The number added to |q| has a last place equal to e4m3's at that size, so that
+ * the sum counts such places: 8 to 16 of them, fewer for subnormals, and 16 are 8 of the next size.
+ */
 static inline uint8_t sw_e4m3_of(double x, float scale)
 {
     enum { MANTISSA = 52, BIAS = 1023 };

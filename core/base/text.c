@@ -63,7 +63,7 @@ bool sw_text_is_near(const char *a, const char *b, int32_t *distance)
     size_t n = strlen(a), m = strlen(b), longer = n > m ? n : m, shorter = n > m ? m : n;
     if ((longer - shorter) * 3 > longer)
         return false;
-    /* of three letters the first is hardly a typo: gpu is not cpu */
+    /* in three letters the first is hardly a typo: gpu is not cpu */
     if (longer <= 3 && n > 0 && m > 0 &&
         tolower((unsigned char)a[0]) != tolower((unsigned char)b[0]))
         return false;

@@ -92,7 +92,7 @@ static bool holds_lower(const unsigned char *head, size_t bytes, size_t width, s
             return false;
         any = any || head[i] != 0;
     }
-    return any; /* else token 0, of any width */
+    return any; /* token 0, of any width, if none */
 }
 
 int sw_token_form(const unsigned char *head, size_t bytes, int64_t file_bytes, int64_t vocab_size,

@@ -99,7 +99,7 @@ static bool read_hex(const char *text, uint64_t *value)
 
 static void write_checksum(char *out, struct sw_checksum sum)
 {
-    write_hex(out, sum.high); /* as xxhsum prints it */
+    write_hex(out, sum.high); /* same digits as xxhsum's */
     write_hex(out + 16, sum.low);
 }
 

@@ -62,7 +62,7 @@ struct sw_manifest {
     char data_path[4096];         /* for a message when it changes */
     double data_holdout;
     int64_t data_tokens;
-    char settings[768]; /* digest of optimizer, precision and data, for a message when they
+    char settings[768]; /* optimizer, precision and data, for a message when they
                            change */
     int64_t sequence_length, global_batch_size, total_steps;
     char mesh[64]; /* for people: "1,2,2,2" */

@@ -23,7 +23,7 @@ struct sw_stored_file {
     enum sw_stored_group group;
     int32_t first_tensor, tensor_count; /* its range of `tensor`, in the order of offsets */
     int64_t data_begin;                 /* size of the header with its length and padding */
-    int64_t bytes;                      /* of the whole file */
+    int64_t bytes;                      /* size of the whole file */
 };
 
 /* Consecutive bytes of one file that one rank writes or reads. */
@@ -40,7 +40,7 @@ struct sw_placement {
                             a power of two, so that there are at most about 65536 slices, or
                             two for each rank if more */
     int32_t ranks;
-    struct sw_extent *extent; /* of rank r: first_extent[r] .. first_extent[r + 1] - 1 */
+    struct sw_extent *extent; /* rank r's: first_extent[r] .. first_extent[r + 1] - 1 */
     int32_t *first_extent;    /* [ranks + 1] */
 };
 

@@ -15,7 +15,7 @@ char *sw_store_path(const char *folder, int64_t step, const char *suffix);
 /* Step of ".step-000500SUFFIX"; -1: another name. */
 int64_t sw_store_hidden_step(const char *name, const char *suffix);
 
-/* As sw_store_list, steps and names only. */
+/* Like sw_store_list, steps and names only. */
 int sw_store_steps(const char *folder, struct sw_store_entry **out, int32_t *count,
                    struct sw_error *err);
 

@@ -34,13 +34,13 @@ const char *sw_stored_dtype_name(enum sw_stored_dtype dtype); /* "F32", as safet
  * bytes. */
 struct sw_stored_tensor {
     char name[SW_STORED_NAME_BYTES]; /* "model.layers.3.self_attn.q_proj.weight" */
-    int32_t row, instance;           /* of the state: row, and instance of the row */
+    int32_t row, instance;           /* row of the state, and instance of the row */
     const char *tied;                /* name in files of its copy; NULL: none, or a moment */
     enum sw_stored_group group;
     enum sw_stored_dtype dtype; /* in the file; may differ from the row's when loading */
     uint8_t ndim;               /* 1 to 3 */
     bool transposed;            /* true if size[] has the row's sizes exchanged */
-    int64_t size[2];            /* of a matrix in the file, row-major; ndim 1: size[1] = 1 */
+    int64_t size[2];            /* sizes of a matrix in the file, row-major; ndim 1: size[1] = 1 */
     int64_t block; /* numbers of a file's row in one element of the state: 32 for blocks of 4
                       bits, whose inputs are columns of the file; else 1 */
     /* for a matrix that is a part of a tensor of that name: its first row there, and the rows of

@@ -22,7 +22,7 @@
 
 enum { SW_MAX_LINKS = 8, SW_MAX_RULES = 16, SW_MAX_CURVE = 32, SW_MAX_SKINNY_GEMM = 32 };
 
-/* How Qwen's config.json selects layers with a window. After reading, only shape.sliding_window
+/* Selection of layers with a window in Qwen's config.json. After reading, only shape.sliding_window
  * counts; the other members are kept for plans to write. */
 enum sw_layer_types { SW_LAYERS_NOT_TOLD, SW_LAYERS_FULL, SW_LAYERS_WINDOWED };
 enum { SW_MAX_WINDOW_LAYERS = 28 }; /* the default */
@@ -184,8 +184,8 @@ struct sw_profile_config {
     struct sw_signed_error products_signed_error;
     /* NULL: `attention` and `attention_backward` apply. */
     const struct sw_products *attention_by_size[SW_ATTENTION_PHASES][SW_RATE_DTYPES];
-    struct sw_curve attention_scale; /* as products_scale; count 0: no factor */
-    double attention_error;          /* as products_error */
+    struct sw_curve attention_scale; /* like products_scale; count 0: no factor */
+    double attention_error;          /* like products_error */
     struct sw_signed_error attention_signed_error;
     double launch_latency_s; /* seconds that each op adds on the device */
     double angle_time_s;     /* seconds that rope adds for each position and pair of elements */
@@ -259,7 +259,7 @@ struct sw_accelerator_config {
     struct {
         struct sw_place peak_bf16, peak_fp32, memory_bandwidth, products, prefill, decode,
             planning_only, best_product, training_product;
-    } at; /* as in a profile */
+    } at; /* like a profile's */
     /* Constants that files older than profiles have here; used by a cluster without a profile. */
     struct sw_profile_config older;
 };
@@ -318,7 +318,7 @@ struct sw_link_config {
     struct sw_signed_error latency_signed_error;
     struct {
         struct sw_place bandwidth, launch, latency, efficiency, collectives, oversubscription;
-    } at;                    /* as in a profile */
+    } at;                    /* like a profile's */
     double oversubscription; /* >= 1: divisor of bandwidth when all nodes talk at once */
     bool rails;  /* true if every accelerator has its own port, false: a domain shares all of
                     its ports */
@@ -439,7 +439,7 @@ struct sw_optimizer_config {
     double learning_rate, beta1, beta2, eps, weight_decay, grad_clip; /* grad_clip 0: off */
     enum sw_lr_schedule schedule;
     int64_t warmup_steps, total_steps;
-    int64_t decay_steps; /* of wsd, at the end of total_steps; 0: a tenth of total_steps */
+    int64_t decay_steps; /* wsd: steps at the end of total_steps; 0: a tenth of total_steps */
     double min_learning_rate;
     const char *no_decay; /* comma-separated patterns of parameters' names; NULL: as declared */
     struct sw_place no_decay_place;
@@ -489,7 +489,7 @@ struct sw_values_config {
 };
 /* Recomputation as written; {0}: none. */
 struct sw_recompute_config {
-    struct sw_values_config values, rest; /* of the first layers; of the others */
+    struct sw_values_config values, rest; /* in the first layers; in the others */
     int32_t layers;                       /* number of first layers; SW_ALL_LAYERS */
     bool before_attention; /* true for an old word: `values` are all that a layer makes before
                               attention */

@@ -169,7 +169,7 @@ bool sw_model_check_rope(struct sw_config *c, const struct node *root, struct sw
 bool sw_model_check_rotation(struct sw_config *c, const struct section *section,
                              const struct sw_model *model);
 extern const struct field_type sw_type_partial_rotation;
-extern const struct field sw_rope_fields[]; /* of rope_parameters; from the second: rope_scaling */
+extern const struct field sw_rope_fields[]; /* rope_parameters; from the second: rope_scaling */
 extern const struct field_type sw_type_rope_parameters, sw_type_rope_scaling;
 
 /* custom.c: values that are no scalars */

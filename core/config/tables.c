@@ -7,7 +7,8 @@
 #include <string.h>
 
 const char *const sw_activation_words[] = {"silu", "gelu_pytorch_tanh", NULL};
-static const char *const span_words[] = {"node", "all", NULL}; /* as SW_SPANS_NODE, SW_SPANS_ALL */
+static const char *const span_words[] = {"node", "all",
+                                         NULL}; /* same as SW_SPANS_NODE, SW_SPANS_ALL */
 
 #define AT(member) .offset = offsetof(struct sw_model_config, shape.member)
 const struct field sw_model_fields[] = {

@@ -52,7 +52,7 @@ bool sw_checkpoint_background(const struct sw_cluster_config *cluster, int64_t m
 
 /* The run that saves. */
 struct sw_saved_run {
-    int64_t memory_total; /* of a rank, with reserved memory */
+    int64_t memory_total; /* a rank's, with reserved memory */
     double step_seconds;  /* > 0 */
     int64_t total_steps;  /* INT64_MAX: not given */
     double write_limit;   /* bytes/s, the run's checkpoint.bandwidth; 0: no limit */

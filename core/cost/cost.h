@@ -153,7 +153,7 @@ int sw_cost_price_known(const struct sw_program *program, const struct sw_cluste
                         struct sw_cost *out, struct sw_error *err);
 /* One op as issued by the walk; extrapolated iterations have none. */
 struct sw_cost_event {
-    int32_t op, region, layer, micro_step; /* as in core/ir/walk.h */
+    int32_t op, region, layer, micro_step; /* see core/ir/walk.h */
     enum sw_cost_stream stream;
     double issued;     /* time at which the compute stream reached it */
     double start, end; /* seconds from the start of the step */

@@ -15,7 +15,7 @@ struct sw_run_terms {
     int64_t steps;             /* > 0 */
     double step_s;             /* steps from one save to the next; 0: only after the last step */
     int64_t interval;          /* pause of training for a save */
-    double pause_s;            /* of training, for a save */
+    double pause_s;            /* pause of training for a save */
     double durable_s;          /* steps from one evaluation to the next; 0: after the last step */
     int64_t evaluate_interval; /* steps from an evaluation to the next; 0: after the last step */
     double evaluate_s;         /* duration of one; 0: no evaluations */
@@ -72,7 +72,7 @@ struct sw_run_step {
     int64_t steps;                /* > 0 */
     double step_s, low_s, high_s; /* predicted; 10th and 90th percentile */
     double evaluate_s;            /* duration of an evaluation; 0: none */
-    double limit_s;               /* of a job, minus the lead of its signal; INFINITY: none */
+    double limit_s;               /* a job's, minus the lead of its signal; INFINITY: none */
 };
 
 /* Prices a run. Saves follow checkpoint.every_steps, else save's proposed interval. */

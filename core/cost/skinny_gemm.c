@@ -78,7 +78,7 @@ static double held_elems(const struct sw_program *p, const struct sw_op *op)
         double elems = 1;
         for (uint8_t d = 0; d < v->ndim; d++)
             elems *= (double)v->local[d];
-        if (v->local[0] > rows) /* of a cache, only the slots of the rows */
+        if (v->local[0] > rows) /* in a cache, only the slots of the rows */
             elems *= (double)rows / (double)v->local[0];
         sum += elems;
     }

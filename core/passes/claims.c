@@ -269,7 +269,7 @@ static const struct decision *find_decision(struct sw_partition *part, const str
 const struct sw_sharding *sw_claims_decide(struct sw_partition *part, const struct sw_op *logical,
                                            struct sw_op *op)
 {
-    /* where dimensions are padded, claims follow from sizes, too */
+    /* with padded dimensions, claims follow from sizes, too */
     if (part->pads || op->n_in + op->n_out > MOST_DECIDED) {
         claim_all(part, logical, op, part->wanted, part->results);
         return part->wanted;

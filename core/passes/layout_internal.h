@@ -17,7 +17,7 @@ struct block {
 
 /* Blocks that have equal sizes on every mesh. */
 struct group {
-    int64_t key;                 /* of group_key */
+    int64_t key;                 /* from group_key */
     int32_t previous;            /* previous group of the same hash, or -1 */
     int32_t count;               /* number of blocks */
     int32_t value, op;           /* those of the first block */

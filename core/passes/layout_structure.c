@@ -475,7 +475,7 @@ static int keep(const struct layout *f, struct sw_lifetimes *l)
  * gather, it has no tiles. */
 static void find_tiles(struct sw_program *p)
 {
-    bool any = false; /* as in programs of serving */
+    bool any = false; /* like programs of serving */
     for (int32_t v = 0; v < p->value_count; v++)
         any |= p->values[v].tiles;
     for (int32_t i = 0; any && i < p->op_count; i++)

@@ -159,7 +159,7 @@ static bool sizes_say_the_way(const struct sw_program_options *o)
                              : is[SW_L_ATTN_HEADS].count > 1 ? SW_ATTENTION_ULYSSES
                                                              : SW_ATTENTION_GATHER);
     if (sw_axes_equal(is[SW_L_RESIDUAL_SEQ], sp_tp))
-        usual.axes[SW_L_RESIDUAL_SEQ] = sp_tp; /* as in the search */
+        usual.axes[SW_L_RESIDUAL_SEQ] = sp_tp; /* same as in the search */
     for (int32_t row = 0; row < SW_L_COUNT; row++)
         if (!sw_axes_equal(is[row], usual.axes[row]))
             return true;

@@ -24,7 +24,7 @@ struct sw_program_key {
     struct sw_model model;
     struct sw_lora lora;
     struct {
-        struct sw_axes weights[SW_L_COUNT]; /* as `axes`, for weights */
+        struct sw_axes weights[SW_L_COUNT]; /* like `axes`, for weights */
         int64_t max_tokens, longest, ring_tokens, chunk;
         uint8_t cache, matrices;
         bool gathers_cache, mixes, tiles;

@@ -11,7 +11,7 @@
 
 struct sw_progress {
     bool started;             /* true if the file has a header */
-    int64_t attempt;          /* of the newest start; 0: unknown */
+    int64_t attempt;          /* the newest start's; 0: unknown */
     char plan_digest[20];     /* "" */
     char mesh[64];            /* "" */
     double predicted_seconds; /* seconds of a step by the plan; 0: unknown */
@@ -19,7 +19,7 @@ struct sw_progress {
     int64_t steps_seen;       /* steps of the newest start in the median below */
     double loss;              /* loss of that step; NaN: none, or not finite */
     double step_seconds;      /* median of recent steps; 0: none */
-    double tokens_per_second; /* of the last step */
+    double tokens_per_second; /* during the last step */
     int64_t checkpoint_step;  /* last step saved by the newest start; 0: none */
     double held_out_bits;     /* per token; NaN: none in the part read */
     double age_seconds;       /* seconds since the file was last written */

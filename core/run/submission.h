@@ -29,7 +29,7 @@ struct sw_submission {
     char cluster[256];                     /* its name in the run file */
     char mesh[64];
     int32_t nodes, ranks;
-    int64_t steps;       /* of the whole run */
+    int64_t steps;       /* in the whole run */
     double step_seconds; /* predicted, with 10th and 90th percentile; 0: unknown */
     double low_seconds, high_seconds;
     double run_seconds; /* predicted, for all steps; 0: unknown */

@@ -111,7 +111,7 @@ const char *sw_config_format(struct sw_config *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* 'text' with control characters escaped and at most 60 characters, safe for a terminal. */
 const char *sw_config_quote(struct sw_config *c, const char *text);
-/* As sw_config_quote, without quotes. */
+/* Like sw_config_quote, without quotes. */
 const char *sw_config_shown(struct sw_config *c, const char *text);
 /* Writes a text so that YAML reads it back as that text, also inside [ ] and { }. */
 void sw_config_write_text(FILE *out, const char *text);
@@ -167,7 +167,7 @@ const char *sw_node_describe(struct sw_config *c, const struct node *node);
 /* document_json.c */
 /* True if the text is JSON, or claims to be by its file's name and its first character. */
 bool sw_config_is_json(const struct source *source);
-/* As sw_config_parse; a NUL in a string becomes U+FFFD. */
+/* Like sw_config_parse; a NUL in a string becomes U+FFFD. */
 struct node *sw_config_parse_json(struct sw_config *c, const struct source *source);
 
 /* quantity.c */

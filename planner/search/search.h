@@ -95,8 +95,8 @@ struct sw_candidate {
     struct sw_told_sharding sharding; /* sharding of the decision, set at the end of the search */
     struct sw_memory memory;          /* for a mesh rejected for memory: with its smallest
                                          options */
-    struct sw_cost
-        cost; /* cost of a step; serving: of one token of every sequence, with full caches */
+    /* cost of a step; serving: of one token of every sequence, with full caches */
+    struct sw_cost cost;
     /* training: a step with the fastest options, which orders meshes, and its memory; the chosen
      * options may take 1 % longer and need less. 0: not searched */
     double fastest_seconds;
