@@ -28,7 +28,7 @@ CEILING = {
     "planner/explain": 14,
     "planner/fit": 58,
     "planner/html": 5,
-    "planner/job": 49,
+    "planner/job": 4,
     "planner/policy": 19,
     "planner/scheduler": 190,
     "planner/search": 28,

@@ -1,5 +1,5 @@
-/* `plan cancel`: INT to the steps of a job that trains, which then saves and ends for good;
- * whatever has nothing to save is cancelled. */
+/* `plan cancel`: sends INT to the steps of a training job, which saves and ends for good; cancels
+ * jobs with nothing to save. */
 #include "core/base/clock.h"
 #include "planner/command/command.h"
 #include "planner/job/show.h"
@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Long steps and large states take their time; then it is said what can be done. */
+/* Time to wait before advice is printed: long steps and large states take a while. */
 static const double patience_seconds = 60;
 
-/* One job. *saves: a checkpoint is to be expected. */
+/* Ends one job. *saves: true if a checkpoint is expected. */
 static int end_job(const struct sw_queue_row *queue, const struct sw_run_status *s,
                    const struct sw_queued_job *job, bool now, bool *saves, struct sw_error *err)
 {
-    /* before the first step there is nothing to save, and the ranks may not listen yet */
+    /* before the first step there is nothing to save, and ranks may not handle signals yet */
     const bool trains = job->is_running && s->state == SW_RUN_RUNNING &&
                         strcmp(s->job.id, job->id) == 0 && s->started.type[0] == '\0';
     if (strcmp(job->state, "COMPLETING") == 0)
@@ -33,8 +33,8 @@ static int end_job(const struct sw_queue_row *queue, const struct sw_run_status 
     return 0;
 }
 
-/* A job that does not train has nothing to save: all tasks of an array end at once, by its number.
- */
+/* Ends a job that does not train, and has nothing to save: all tasks of an array at once, by its
+ * number. */
 static int end_array(const struct sw_queue_row *queue, const struct sw_queued_job *job, bool now,
                      char ended[SW_JOB_ID_BYTES], struct sw_error *err)
 {
@@ -52,7 +52,7 @@ static int end_jobs(const struct sw_statuses *all, bool now, bool *saves, int32_
     const struct sw_queue_row *queue = all->scheduler->queue;
     char id[SW_SHOWN_JOB_BYTES], array[SW_JOB_ID_BYTES] = "";
     *count = 0;
-    /* those that wait first: they may wait for the end of the one that runs */
+    /* waiting jobs first: they may wait for the end of the running one */
     for (int32_t runs = 0; runs < 2; runs++)
         for (int32_t i = 0; i < all->jobs.count; i++) {
             struct sw_queued_job job = all->jobs.job[i];
@@ -70,7 +70,7 @@ static int end_jobs(const struct sw_statuses *all, bool now, bool *saves, int32_
     return 0;
 }
 
-/* saves: its files tell when it has ended; else the scheduler alone does, and soon. */
+/* saves: true if its files show the end; else only the scheduler does, and soon. */
 static int wait_for_end(struct sw_statuses *all, bool saves, struct sw_error *err)
 {
     struct sw_watch pace = {0};

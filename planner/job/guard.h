@@ -1,4 +1,4 @@
-/* A plan that a live job will look for again is not written over with another one. */
+/* Keeps `plan emit` from overwriting a plan that a live job still needs. */
 #ifndef SW_JOB_GUARD_H
 #define SW_JOB_GUARD_H
 
@@ -6,10 +6,10 @@
 
 #include <stdint.h>
 
-/* Before `plan emit` writes a plan with this digest at this absolute path: whether a live job that
- * was submitted in the run's folder would find another plan than its script was written for.
- * Errors: SW_UNMET: it would, and what to do. Where the scheduler cannot be asked nothing is
- * refused: the runner does not take a plan of another digest than its script's. */
+/* Call before writing a plan with this digest at this absolute path: fails if a live job submitted
+ * in the run's folder would find another plan than its script was written for. Errors: SW_UNMET: it
+ * would, with help. If the scheduler cannot be asked, nothing is refused: the runner rejects a plan
+ * with another digest than its script's. */
 int sw_job_guard(const char *folder, const char *plan, uint64_t digest, struct sw_error *err);
 
 #endif

@@ -24,11 +24,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A lock is renewed every 30 s, and stale after three renewals (runner/checkpoint/lock.h). */
+/* Locks are renewed every 30 s, and stale after three missed renewals
+ * (runner/checkpoint/lock.h). */
 enum { STALE_SECONDS = 100, STEPS_TO_JUDGE = 3, SILENT_SECONDS = 20, SILENT_STEPS = 10 };
-static const double band_unknown = 1.3; /* over the prediction, where it has no band */
+static const double band_unknown = 1.3; /* factor over a prediction without a band */
 
-/* Whether the process that holds the folder's lock lives, as far as can be seen from here. */
+/* True if the process that holds the folder's lock lives, as far as visible from here. */
 static bool lock_is_held(const char *folder)
 {
     char *path = sw_path_join(folder, "lock"), *text = NULL, host[256];
@@ -51,7 +52,7 @@ static bool lock_is_held(const char *folder)
     return held;
 }
 
-/* Whether a 'plan submit' is at work on the folder. */
+/* True while a 'plan submit' works on the folder. */
 static bool is_being_submitted(const char *folder)
 {
     char *path = sw_path_join(folder, ".submission.lock");
@@ -63,7 +64,7 @@ static bool is_being_submitted(const char *folder)
     return held;
 }
 
-/* ---- What there is to say ---- */
+/* ---- Phrases ---- */
 
 static void say(struct sw_run_status *s, const char *words, const char *advice)
 {
@@ -102,7 +103,7 @@ bool sw_status_attempt_is_current(const struct sw_run_status *s)
     return s->attempt.attempt >= s->submission.attempt;
 }
 
-/* As its files have it, which it has just written to. */
+/* True while its files are being written. */
 static bool grows(const struct sw_run_status *s)
 {
     const struct sw_progress *p = &s->progress;
@@ -110,8 +111,8 @@ static bool grows(const struct sw_run_status *s)
            p->age_seconds < fmax(SILENT_SECONDS, SILENT_STEPS * p->step_seconds);
 }
 
-/* A scheduler says so of a job whose script ended by a signal, as of one whose log cannot be
- * written. */
+/* True if the script was killed, by the scheduler's state for a job whose script ended by a signal,
+ * or whose log cannot be written. */
 static bool script_was_killed(const struct sw_run_status *s)
 {
     return s->job.id != NULL && !s->job.is_live && strcmp(s->job.reason, "JobLaunchFailure") == 0 &&
@@ -120,14 +121,14 @@ static bool script_was_killed(const struct sw_run_status *s)
             s->attempt.verdict == SW_VERDICT_TERMINATED);
 }
 
-/* Nobody tells whether the script, or another job, goes on after this verdict. */
+/* True if the script, or another job, may continue after this verdict. */
 static bool may_go_on(const struct sw_statuses *all, const struct sw_run_status *s)
 {
     return all->trouble.status != SW_OK && s->job.id == NULL && s->is_queued &&
            !sw_next_is_final(s->attempt.verdict);
 }
 
-/* Why the scheduler told the ranks of its attempt to end, in words; "": it does not say so. */
+/* Reason why the scheduler ended the ranks of its attempt, in words; "": not given. */
 static const char *told_why(const struct sw_run_status *s)
 {
     const bool says = s->job.id != NULL && !s->job.is_live &&
@@ -135,7 +136,7 @@ static const char *told_why(const struct sw_run_status *s)
     return says ? s->scheduler->queue->end_words(s->job.state) : "";
 }
 
-/* Puts the setting that would let the job end otherwise before what there is to advise. */
+/* Prepends the setting that would let the job end otherwise to the advice. */
 static void add_end_advice(struct sw_run_status *s)
 {
     const char *setting = s->job.id != NULL ? s->scheduler->queue->end_advice(s->job.state) : "";
@@ -181,8 +182,8 @@ bool sw_status_does_steps(const struct sw_run_status *s)
            s->attempt.verdict == SW_VERDICT_RUNNING && strcmp(s->attempt.job, s->job.id) == 0;
 }
 
-/* The fewest nodes that the run has a plan for, beside that for `most`: STEM.3.plan.yaml beside
- * STEM.4.plan.yaml. `most`: it is not elastic. */
+/* The smallest number of nodes with a plan beside that for `most`: STEM.3.plan.yaml beside
+ * STEM.4.plan.yaml. `most`: not elastic. */
 static int32_t fewest_nodes(const char *plan, int32_t most)
 {
     char end[48], stem[PATH_MAX], path[PATH_MAX + 48];
@@ -198,8 +199,8 @@ static int32_t fewest_nodes(const char *plan, int32_t most)
     return fewest + 1;
 }
 
-/* A job that its scheduler itself requeues, as when its first node died, may ask for as many tasks
- * as it had, not for the fewest that it would take: an elastic run would wait for the node. */
+/* Advises fewer tasks for a job that its scheduler requeued, as after its first node died: it may
+ * ask for as many tasks as before, so an elastic run would wait for the node. */
 static void advise_fewer(struct sw_run_status *s)
 {
     const struct sw_submission *sub = &s->submission;
@@ -215,14 +216,14 @@ static void advise_fewer(struct sw_run_status *s)
                  (int)fewest);
 }
 
-/* What its job is there to do, as its record has it. */
+/* Work of the run's job, by its record. */
 static const char *work_of(const struct sw_run_status *s)
 {
     return s->submission.token[0] != '\0' && s->submission.steps == 0 ? "make texts" : "train";
 }
 
-/* Seconds by which the last word of the job's attempt came after the job's last start; NAN: not
- * known. The clocks of files and of the scheduler may differ a little. */
+/* Seconds from the job's last start to the end of its last attempt; NAN: unknown. Clocks of files
+ * and of the scheduler may differ a little. */
 static double attempt_after_start(const struct sw_run_status *s)
 {
     struct tm tm = {.tm_isdst = -1};
@@ -232,8 +233,8 @@ static double attempt_after_start(const struct sw_run_status *s)
     return difftime(s->attempt_at, mktime(&tm));
 }
 
-/* True if an attempt of this start of the job ended: by its files, which are newer than the
- * scheduler's answer, or where that is late in noting the end. */
+/* True if an attempt of this start of the job ended: its files are newer than the scheduler's
+ * answer, or the scheduler is late to note the end. */
 static bool attempt_ended(const struct sw_run_status *s)
 {
     return strcmp(s->job.state, "RUNNING") == 0 && !sw_status_does_steps(s) &&
@@ -242,7 +243,7 @@ static bool attempt_ended(const struct sw_run_status *s)
              attempt_after_start(s) >= 0));
 }
 
-/* A job may start its ranks again after any verdict but a final one. */
+/* A job may start its ranks again after any verdict that is not final. */
 static void judge_ended_attempt(struct sw_run_status *s)
 {
     const char *cause = s->attempt.cause;
@@ -291,7 +292,7 @@ static void judge_live_job(struct sw_run_status *s)
     }
 }
 
-/* The attempt ended all at once; the scheduler may know of what. */
+/* The attempt ended without a verdict; the scheduler may know the cause. */
 static void judge_lost(struct sw_run_status *s)
 {
     const char *state = s->job.id != NULL ? s->job.state : "";
@@ -311,7 +312,7 @@ static void judge_lost(struct sw_run_status *s)
     add_end_advice(s);
 }
 
-/* The newest launcher-JOB.*.log, which a supervised job keeps, into out; "": none. */
+/* Finds the newest launcher-JOB.*.log, which a supervised job keeps; "": none. */
 static void find_launcher(const struct sw_run_status *s, char out[PATH_MAX + 300])
 {
     char begin[64], path[PATH_MAX + 300];
@@ -333,8 +334,8 @@ static void find_launcher(const struct sw_run_status *s, char out[PATH_MAX + 300
         (void)closedir(files);
 }
 
-/* What is told of the ranks' end: by that file or, where the job is one start of the ranks, by its
- * log, as long as that is of this job alone. */
+/* Reads the launcher's word on the ranks' end: from that file or, if the job starts its ranks once,
+ * from its log, if that is this job's alone. */
 static void read_launcher(const struct sw_run_status *s, struct sw_launcher_word *out)
 {
     const struct sw_allocation_ops *allocation = s->scheduler->allocation;
@@ -346,14 +347,14 @@ static void read_launcher(const struct sw_run_status *s, struct sw_launcher_word
     sw_launcher_read(path, allocation != NULL ? allocation->lines : NULL, NULL, 0, out, NULL);
 }
 
-/* True if the job's last start came after the last word of its ranks: they began nothing then. */
+/* True if the job's last start is after the ranks' last verdict: they began no attempt. */
 static bool ended_without_attempt(const struct sw_run_status *s)
 {
     enum { CLOCKS_SECONDS = 5 };
     return s->job.id != NULL && !s->job.is_live && attempt_after_start(s) < -CLOCKS_SECONDS;
 }
 
-/* Of the log that the record names, else of the run. */
+/* Checks the log's folder in the record, else in the run. */
 static bool log_folder_is_good(const struct sw_run_status *s)
 {
     char *folder = s->submission.log[0] != '\0' ? sw_path_folder(s->submission.log) : NULL;
@@ -394,7 +395,7 @@ static void judge_job_without_attempt(struct sw_run_status *s)
     add_end_advice(s);
 }
 
-/* What ranks say of others that a cancel ended first is not why the run ended. */
+/* True if cancelled: ranks' reports about others that a cancel ended first are not the cause. */
 static bool was_cancelled(const struct sw_run_status *s)
 {
     return s->job.id != NULL && strcmp(s->job.state, "CANCELLED") == 0 &&
@@ -406,7 +407,7 @@ static int32_t tasks_of(const struct sw_run_status *s)
     return strcmp(s->started.type, "serve") == 0 ? 1 : s->started.shards;
 }
 
-/* A job that does not train, and is over. */
+/* Judges a job that does not train, and is over. */
 static void judge_ended_job(const struct sw_statuses *all, struct sw_run_status *s)
 {
     const struct sw_started *st = &s->started;
@@ -458,7 +459,7 @@ static void judge_started(const struct sw_statuses *all, struct sw_run_status *s
     }
 }
 
-/* A job may have come of it or not. */
+/* Judges a submission whose job is unknown. */
 static void judge_submitting(const struct sw_statuses *all, struct sw_run_status *s)
 {
     const bool none = all->trouble.status == SW_OK && all->asked;
@@ -541,7 +542,8 @@ static void judge_speed(struct sw_run_status *s)
     s->slower = s->predicted > 0 && p->steps_seen >= STEPS_TO_JUDGE && p->step_seconds > most;
 }
 
-/* Between two stages: one is done, the next was not begun, and no job is there to begin it. */
+/* Judges the time between two stages: one is done, the next has not begun, and no job will begin
+ * it. */
 static void judge_between(struct sw_run_status *s)
 {
     if (s->stages.count == 0 || s->stage == 0 || s->attempt.attempt > 0 ||
@@ -558,7 +560,7 @@ static void judge_between(struct sw_run_status *s)
            s->stages.stage[s->stage].name, told ? ": " : "", told ? before : "");
 }
 
-/* Seconds that the stages behind the one at hand take, as predicted. */
+/* Predicted seconds of the stages after the current one. */
 static double later_seconds(const struct sw_run_status *s)
 {
     double sum = 0;
@@ -568,8 +570,8 @@ static double later_seconds(const struct sw_run_status *s)
     return sum;
 }
 
-/* A run that was on its way and stands still: a node that does not answer is found by the ranks,
- * but only after a while. */
+/* Judges a run that stopped making progress: ranks find a node that does not answer, but only after
+ * a while. */
 static void judge_silence(struct sw_run_status *s)
 {
     const struct sw_progress *p = &s->progress;
@@ -587,7 +589,7 @@ void sw_status_judge(const struct sw_statuses *all, struct sw_run_status *s)
     snprintf(s->job_id, sizeof s->job_id, "%.31s",
              s->job.id != NULL ? s->job.id : sw_owned_last(s));
     if (s->started.type[0] != '\0' || strchr(s->job_id, '[') != NULL)
-        s->job_id[strcspn(s->job_id, "_")] = '\0'; /* an array goes by its number */
+        s->job_id[strcspn(s->job_id, "_")] = '\0'; /* an array is known by its number */
     judge(all, s);
     judge_between(s);
     judge_speed(s);
@@ -597,12 +599,12 @@ void sw_status_judge(const struct sw_statuses *all, struct sw_run_status *s)
         s->attempt_number = sub->attempt;
     s->step = s->progress.step > 0 ? s->progress.step : s->attempt.step;
     if (s->attempt.verdict != SW_VERDICT_RUNNING && s->attempt.attempt > 0)
-        s->step = s->attempt.step; /* what is kept of it */
+        s->step = s->attempt.step; /* last known value */
     /* metrics.jsonl may have lost lines that a checkpoint is newer than */
     const int64_t kept = s->state == SW_RUN_RUNNING ? s->attempt.first_step : s->checkpoint_step;
     if (kept > s->step)
         s->step = kept;
-    if (s->step != s->progress.step) /* whose loss it is */
+    if (s->step != s->progress.step) /* the loss belongs to another step */
         s->progress.loss = NAN;
     s->steps = s->stages.count > 0 ? s->stages.stage[s->stage].steps
                : sub->steps > 0    ? sub->steps

@@ -1,4 +1,4 @@
-/* `plan logs`: the end of what a run's job printed, and what follows, through requeues. */
+/* `plan logs`: the end of a job's output, and what follows, through requeues. */
 #include "core/base/file.h"
 #include "planner/command/command.h"
 #include "planner/job/log_file.h"
@@ -16,15 +16,15 @@
 
 enum { DEFAULT_LINES = 20, BLOCK = 64 << 10 };
 
-/* A log that is being printed. */
+/* A log being printed. */
 struct reader {
     char wanted[PATH_MAX], path[PATH_MAX]; /* path "": none yet */
-    char task[16];                         /* of an array; "": it is none, or whichever is newest */
+    char task[16];                         /* task of an array; "": no array, or the newest */
     int file;
-    int64_t lines; /* to begin with */
+    int64_t lines; /* number of last lines to begin with */
 };
 
-/* Where the last lines begin. */
+/* Offset of the last lines. */
 static off_t find_lines(int file, int64_t lines)
 {
     char block[BLOCK];
@@ -46,7 +46,7 @@ static off_t find_lines(int file, int64_t lines)
     return 0;
 }
 
-/* Of several tasks that print at the same time one is read, the one whose log was the newest. */
+/* Stays with the log that was newest if several tasks print at the same time. */
 static void stay_with_task(struct reader *r, const char *path)
 {
     const char *any = strchr(r->wanted, SW_LOG_ANY_TASK);
@@ -66,7 +66,7 @@ static void stay_with_task(struct reader *r, const char *path)
             sw_path_name(path));
 }
 
-/* Opens the newest file, if it is another one than before. */
+/* Opens the newest file, if it has changed. */
 static int open_newest(struct reader *r, struct sw_error *err)
 {
     char path[PATH_MAX];
@@ -88,7 +88,7 @@ static int open_newest(struct reader *r, struct sw_error *err)
     return 0;
 }
 
-/* Prints what there is; whether there was something. */
+/* Prints new text; true if there was any. */
 static bool print_rest(struct reader *r)
 {
     char block[BLOCK];
@@ -98,7 +98,7 @@ static bool print_rest(struct reader *r)
     if (r->file < 0)
         return false;
     if (fstat(r->file, &status) == 0 && status.st_size < lseek(r->file, 0, SEEK_CUR))
-        (void)lseek(r->file, 0, SEEK_SET); /* it was written anew */
+        (void)lseek(r->file, 0, SEEK_SET); /* the file was rewritten */
     while ((got = read(r->file, block, sizeof block)) > 0) {
         any = true;
         if (fwrite(block, 1, (size_t)got, stdout) != (size_t)got)
@@ -157,14 +157,12 @@ static int fail_no_log(const struct sw_statuses *all, const struct reader *r)
     return sw_command_fail(&err);
 }
 
-/* Which file it is going to be, of the job that the folder tells, else of the one that the
- * scheduler does.
- */
+/* Sets the path of the log, for the job in the folder's files, else the scheduler's job. */
 static void want(struct reader *r, const struct sw_run_status *s, const char *job)
 {
     const struct sw_submission *sub = &s->submission;
     char pattern[PATH_MAX], number[SW_JOB_ID_BYTES];
-    /* a script that was submitted by hand prints to where it always does */
+    /* a script submitted by hand prints to its usual file */
     if (sub->log[0] != '\0')
         snprintf(pattern, sizeof pattern, "%s", sub->log);
     else

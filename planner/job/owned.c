@@ -17,8 +17,8 @@ static bool is_suffix(const char *end)
     return is;
 }
 
-/* One of these lines stands in every script that this plan, or an older one, writes, but perhaps
- * not in one of the user's template: those lie beside the run's files. */
+/* True for scripts with one of the lines that this plan, or an older one, writes; scripts from a
+ * user's template may lack them, but lie beside the run's files. */
 static bool is_script_of(const char *path, const char *folder)
 {
     char head[256];
@@ -39,7 +39,7 @@ static bool is_script_of(const char *path, const char *folder)
     return is;
 }
 
-/* The token in its comment; NULL: plan did not submit it, or its script has a comment. */
+/* The token in its comment; NULL: not submitted by plan, or its script sets a comment. */
 static const char *token_of(const struct sw_queued_job *job)
 {
     static const char mark[] = "shardwright:";
@@ -57,7 +57,7 @@ bool sw_owned_by_folder(const struct sw_queued_job *job, const char *folder)
             (job->command[0] == '/' && is_script_of(job->command, folder)));
 }
 
-/* ---- Whose it is ---- */
+/* ---- Ownership ---- */
 
 static bool is_recorded(const struct sw_submission *sub, const char *id)
 {
@@ -67,8 +67,8 @@ static bool is_recorded(const struct sw_submission *sub, const char *id)
     return false;
 }
 
-/* A live job with the script of the record, which may work anywhere but in another run's folder:
- * there that run's plan was written over this one's. */
+/* True for a live job with the record's script, working anywhere but in another run's folder: there
+ * that run's plan has replaced this one's. */
 static bool has_script(const struct sw_submission *sub, const struct sw_queued_job *job)
 {
     char record[PATH_MAX];
@@ -78,9 +78,9 @@ static bool has_script(const struct sw_submission *sub, const struct sw_queued_j
            access(record, F_OK) != 0;
 }
 
-/* A number comes again after some millions of jobs; a token tells whose it is. A live job with an
- * older token than the record's is of the run all the same where it works in its folder: a record
- * may have been lost or replaced. */
+/* A number recurs after some millions of jobs; a token identifies the job. A live job with an older
+ * token than the record's belongs to the run if it works in its folder: a record may have been lost
+ * or replaced. */
 bool sw_status_owns(const struct sw_run_status *s, const struct sw_queued_job *job)
 {
     const struct sw_submission *sub = &s->submission;
@@ -110,7 +110,7 @@ int32_t sw_status_live_jobs(const struct sw_statuses *statuses, int32_t run,
     return count;
 }
 
-/* ---- The one that matters ---- */
+/* ---- The most important job ---- */
 
 static int32_t weight(const struct sw_queued_job *job)
 {

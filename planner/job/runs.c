@@ -1,4 +1,4 @@
-/* `plan runs`: what a folder knows of the runs in it, a line each. */
+/* `plan runs`: the runs in a folder, a line each. */
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "planner/command/command.h"
@@ -52,7 +52,7 @@ static void print_row(const struct row *row, const size_t width[COLUMNS], const 
     printf("%s\n", sw_text_shown(folder, PATH_MAX, shown));
 }
 
-/* Returns how many lines. */
+/* Returns the number of lines. */
 static int32_t print_table(const struct sw_statuses *all, const struct sw_folders *folders)
 {
     size_t width[COLUMNS];
@@ -98,7 +98,7 @@ static bool any_is_live(const struct sw_statuses *all)
     return false;
 }
 
-/* Shows them until none is live. */
+/* Prints them repeatedly until none is live. */
 static int watch(struct sw_statuses *all, const struct sw_folders *folders, bool json)
 {
     const bool terminal = isatty(STDOUT_FILENO);

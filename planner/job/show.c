@@ -110,7 +110,7 @@ static void show_where(struct lines *l, const struct sw_run_status *s)
     fputc('\n', l->out);
 }
 
-/* Of a job that does not train: how far it is, or where it listens. */
+/* Shows progress of a job that does not train, or its address. */
 static void show_started(struct lines *l, const struct sw_run_status *s)
 {
     const struct sw_started *st = &s->started;
@@ -159,14 +159,14 @@ static void show_speed(struct lines *l, const struct sw_run_status *s)
     fputc('\n', l->out);
 }
 
-/* Steps of all stages that are done. */
+/* Steps of all finished stages. */
 static int64_t done_steps(const struct sw_run_status *s)
 {
     const int64_t own = s->step - s->stages.stage[s->stage].first_step;
     return sw_stages_steps(&s->stages, s->stage) + (own > 0 ? own : 0);
 }
 
-/* All stages: what is done of them, and which are to come. */
+/* Shows progress over all stages. */
 static void show_stages(struct lines *l, const struct sw_run_status *s)
 {
     char done[SW_FORMAT_BYTES], all[SW_FORMAT_BYTES];

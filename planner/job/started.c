@@ -118,7 +118,7 @@ void sw_started_parse_ends(const char *text, struct sw_started *out)
     free(codes);
 }
 
-/* Lines of one part; false: it is longer than *left bytes. */
+/* Counts the lines of one part; false: longer than *left bytes. */
 static bool count_lines(const char *path, int64_t *left, int64_t *lines)
 {
     char buffer[65536];

@@ -1,4 +1,4 @@
-/* The states of a run: their names, and which of them may still change its folder. */
+/* States of a run: names, and which may still change its folder. */
 #include "planner/job/status.h"
 
 static const char *const state_names[] = {

@@ -26,7 +26,7 @@ static double age_of(const struct stat *status)
     return fmax(0, difftime(now.tv_sec, status->st_mtim.tv_sec));
 }
 
-/* 0: it is not there. */
+/* 0: missing. */
 static time_t written_at(const char *folder, const char *name)
 {
     struct stat status;
@@ -36,7 +36,7 @@ static time_t written_at(const char *folder, const char *name)
     return there ? status.st_mtim.tv_sec : 0;
 }
 
-/* What `latest` names: a symlink, or where there are none a file with the name. false: nothing. */
+/* Target of `latest`: a symlink, or a file with the name where there are none. false: missing. */
 static bool read_latest(const char *path, char *name, size_t bytes)
 {
     char *text = NULL;
@@ -52,7 +52,7 @@ static bool read_latest(const char *path, char *name, size_t bytes)
     return name[0] != '\0';
 }
 
-/* `latest` names the newest checkpoint, "step-000500", and is set when it is on the disk. */
+/* Reads the newest checkpoint, "step-000500", from `latest`, which is set once it is on disk. */
 static void read_checkpoint(struct sw_run_status *s)
 {
     char link[PATH_MAX], name[256];
@@ -74,7 +74,7 @@ static void read_checkpoint(struct sw_run_status *s)
     if (snprintf(s->checkpoint, sizeof s->checkpoint, "%.*s%s", length - 6, link, name) >=
         (int)sizeof s->checkpoint)
         s->checkpoint[0] = '\0';
-    /* as old as the folder that is named */
+    /* age of the named folder */
     if (s->checkpoint[0] == '\0' || stat(s->checkpoint, &status) != 0) {
         s->checkpoint[0] = '\0';
         return;
@@ -111,7 +111,7 @@ static void read_excluded(struct sw_run_status *s)
     free(nodes);
 }
 
-/* job.json is of the job at hand. */
+/* True if job.json belongs to the current job. */
 static bool started_is_current(const struct sw_run_status *s)
 {
     const struct sw_submission *sub = &s->submission;
@@ -121,7 +121,7 @@ static bool started_is_current(const struct sw_run_status *s)
     return sub->job_count == 0;
 }
 
-/* A run goes on training where its checkpoints and metrics find no room any more. */
+/* Notes a full disk: the run continues, but its checkpoints and metrics are lost. */
 static void note_full(struct sw_run_status *s, const char *folder)
 {
     char text[256];
@@ -132,7 +132,7 @@ static void note_full(struct sw_run_status *s, const char *folder)
     note(s, "disk", text);
 }
 
-/* Finds the stage that the run is in. */
+/* Finds the run's current stage. */
 static void read_stages(struct sw_run_status *s)
 {
     struct sw_error err = {0};
@@ -251,8 +251,8 @@ bool sw_status_is_over(const struct sw_run_status *s)
            (s->ending_since > 0 && sw_clock_now() - s->ending_since > ENOUGH_SECONDS);
 }
 
-/* One run, of which the scheduler knows no live job, or of which every job is wanted: somebody may
- * have submitted its script by hand, and no rank of it has begun. What mpirun started is no job. */
+/* Asks about one run without a live job known to the scheduler, or with all jobs wanted: its script
+ * may have been submitted by hand, and no rank has begun. Runs of mpirun have no job. */
 static void ask_for_unrecorded(struct sw_statuses *all, double limit_seconds)
 {
     struct sw_run_status *s = &all->run[0];
@@ -266,7 +266,7 @@ static void ask_for_unrecorded(struct sw_statuses *all, double limit_seconds)
         return;
     if (queue->ask(NULL, 0, limit_seconds, &mine, &trouble) != 0 &&
         ((!all->asked && !s->queueless) || all->every_job))
-        all->trouble = trouble; /* else it did answer, about jobs that are recorded */
+        all->trouble = trouble; /* else it did answer, about recorded jobs */
     if (!sw_owned_find_more(&mine, &all->jobs, s)) {
         sw_queued_jobs_free(&mine);
         return;

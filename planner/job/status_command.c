@@ -1,4 +1,4 @@
-/* `plan status`: where one run is, once or until it ends. */
+/* `plan status`: the status of one run, once or until it ends. */
 #include "core/base/clock.h"
 #include "core/base/json.h"
 #include "planner/command/command.h"
@@ -12,11 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What is said when the terminal is no terminal: a line when the state changes, and one a minute.
- */
+/* Without a terminal a line is printed when the state changes, and one a minute. */
 static const double line_every_seconds = 60;
 
-/* Reads where the run's time went so far. Of the job at hand its scheduler may know the limit. */
+/* Reads the parts of the run's time so far. The scheduler may know the current job's limit. */
 static int read_efficiency(struct sw_run_status *s, struct sw_hours *out)
 {
     struct sw_error err = {0};
@@ -31,7 +30,7 @@ static int read_efficiency(struct sw_run_status *s, struct sw_hours *out)
 
 struct screen {
     bool terminal, json;
-    int32_t lines; /* of what stands there */
+    int32_t lines; /* printed lines */
     enum sw_run_state state;
     char words[SW_STATUS_WORDS];
     int64_t step;
@@ -142,7 +141,7 @@ int sw_command_status(const struct sw_options *options)
     else
         sw_show_text(stdout, &all.run[0]);
     if (all.run[0].unreadable)
-        status = SW_ENVIRONMENT; /* said among the notes */
+        status = SW_ENVIRONMENT; /* reported among the notes */
     if (all.trouble.status != SW_OK) {
         fflush(stdout);
         status = sw_command_fail(&all.trouble);

@@ -64,7 +64,7 @@ static int look_into(const char *folder, int32_t depth, int32_t *seen, struct sw
     int status = 0;
     const struct dirent *entry;
     while (status == 0 && open_folder != NULL && (entry = readdir(open_folder)) != NULL) {
-        /* some file systems do not tell the type: opendir does */
+        /* some file systems do not give the type: opendir does */
         if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
             continue;
         char *path =
@@ -131,7 +131,7 @@ static int take(struct sw_target *out, const char *folder, struct sw_error *err)
     return 0;
 }
 
-/* A job that the scheduler knows leads to its folder by its script or by where it works. */
+/* Asks the scheduler for a job, whose script or folder leads to the run's folder. */
 static int ask_for_job(const char *id, struct sw_target *out, struct sw_error *err)
 {
     struct sw_queued_jobs jobs;
@@ -168,8 +168,8 @@ static int ask_for_job(const char *id, struct sw_target *out, struct sw_error *e
     return status;
 }
 
-/* Another cluster, or years ago, may have given the same number: then the scheduler knows whose it
- * is. */
+/* Another cluster may have given the same number, or this one years ago: then the scheduler
+ * decides. */
 static int find_job(const char *id, struct sw_target *out, struct sw_error *err)
 {
     struct sw_folders runs;
@@ -193,9 +193,8 @@ static int find_job(const char *id, struct sw_target *out, struct sw_error *err)
     return status;
 }
 
-/* Whether a script that was submitted by hand waits for nodes to work in this folder, and nothing
- * of it stands there yet. false, with an error, too: the scheduler does not answer, where there is
- * one. */
+/* True if a script submitted by hand waits for nodes to work in this folder, which has no files
+ * yet. false, with an error, too: the scheduler does not answer. */
 static bool has_unrecorded_job(const char *folder, struct sw_error *err)
 {
     char *real = realpath(folder, NULL);
@@ -213,7 +212,7 @@ static bool has_unrecorded_job(const char *folder, struct sw_error *err)
     return found;
 }
 
-/* The run's folder, of a stage that of the whole run. */
+/* Takes the run's folder; for a stage, that of the whole run. */
 static int take_run(struct sw_target *out, const struct sw_run_config *run, struct sw_error *err)
 {
     char *folder = sw_run_folder(run);
@@ -224,7 +223,7 @@ static int take_run(struct sw_target *out, const struct sw_run_config *run, stru
     return status;
 }
 
-/* A job that does not train has none. */
+/* A job that does not train has no steps. */
 static int64_t steps_of(const struct sw_run_config *run)
 {
     return run->job.type == SW_JOB_TRAIN ? run->optimizer.total_steps : 0;

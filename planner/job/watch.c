@@ -19,7 +19,7 @@ static uint64_t states_of(const struct sw_statuses *all)
     return hash;
 }
 
-/* The folders say of a run that ends before the scheduler does. */
+/* Counts ended runs by the folders, which know before the scheduler does. */
 static int32_t count_ended(const struct sw_statuses *all)
 {
     int32_t ended = 0;
@@ -49,7 +49,7 @@ int sw_watch_look(struct sw_watch *w, struct sw_statuses *all, struct sw_error *
     const double now = sw_clock_now();
     if (w->asked > 0) {
         sw_statuses_refresh(all);
-        /* what was saved up by asking seldom */
+        /* time saved by asking seldom */
         const double soon =
             fmax(w->last + least_at_an_end, w->begun + least_between * (double)w->asked);
         if (count_ended(all) > 0)
@@ -63,7 +63,7 @@ int sw_watch_look(struct sw_watch *w, struct sw_statuses *all, struct sw_error *
     w->between =
         seen != w->seen || w->asked == 0 ? least_between : fmin(w->between * slower, most_between);
     w->seen = seen;
-    note_asked(w, sw_clock_now()); /* after the answer: a slow controller gets its rest */
+    note_asked(w, sw_clock_now()); /* after the answer, so that a slow controller gets a rest */
     return 0;
 }
 

@@ -7,7 +7,7 @@
 
 static const struct {
     int32_t verdict;
-    bool goes_on; /* another attempt goes on from the last checkpoint */
+    bool goes_on; /* true if another attempt continues from the last checkpoint */
     const char *words, *advice;
 } verdicts[] = {
     {SW_VERDICT_DONE, false, "done", ""},

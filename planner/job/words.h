@@ -1,14 +1,14 @@
-/* The runner's verdicts in words that say what to do. Pure tables. */
+/* The runner's verdicts in words, with advice. Pure tables. */
 #ifndef SW_JOB_WORDS_H
 #define SW_JOB_WORDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a verdict of attempt.json means. */
+/* Meaning of a verdict in attempt.json. */
 const char *sw_verdict_words(int32_t verdict);
-/* What to do about it, "": nothing; queued: it was a job; exclude: the setting that names nodes
- * which a job must not have, NULL: there is none. Returns buffer. */
+/* Advice for it, "": none; queued: true for a job; exclude: the setting that names nodes to avoid,
+ * NULL: none. Returns buffer. */
 const char *sw_verdict_advice(int32_t verdict, bool queued, const char *exclude, char *buffer,
                               int32_t bytes);
 
