@@ -30,7 +30,7 @@ CEILING = {
     "planner/html": 5,
     "planner/job": 4,
     "planner/policy": 19,
-    "planner/scheduler": 190,
+    "planner/scheduler": 22,
     "planner/search": 28,
     "planner/submit": 31,
     "planner/supervise": 50,

@@ -30,7 +30,7 @@ static int malformed(const char *text, struct sw_error *err)
     return sw_fail(err, SW_BAD_INPUT, "'%.60s' is not a list of nodes", text);
 }
 
-/* A number of at most MAX_DIGITS digits; 0: none. Returns how many digits. */
+/* Reads a number of at most MAX_DIGITS digits; returns the number of digits, 0: none. */
 static size_t read_number(const char *p, long *out)
 {
     const size_t digits = strspn(p, "0123456789");
@@ -40,7 +40,8 @@ static size_t read_number(const char *p, long *out)
     return digits;
 }
 
-/* Everything that `rest` (to `end`, no top-level comma in it) means behind what is in name. */
+/* Appends every name that `rest` (to `end`, no top-level comma in it) makes behind the text in
+ * name. */
 static int expand_one(char name[MAX_NAME], size_t used, const char *rest, const char *end,
                       struct sw_hosts *hosts, struct sw_error *err)
 {
@@ -97,7 +98,7 @@ int sw_hosts_expand(const char *text, struct sw_hosts *hosts, struct sw_error *e
     return 0;
 }
 
-/* Runs of digits compare as numbers; equal numbers by how they are written. */
+/* Runs of digits compare as numbers; equal numbers by spelling. */
 static int compare_names(const char *a, const char *b)
 {
     const char *x = a, *y = b;
@@ -160,7 +161,7 @@ int32_t sw_hosts_common(const struct sw_hosts *a, const struct sw_hosts *b)
     return common;
 }
 
-/* The last number of a name: what stands before and behind it. false: none that fits. */
+/* Splits a name at its last number. false: none that fits. */
 static bool split(const char *name, size_t *before, size_t *digits, long *number)
 {
     size_t end = strlen(name);
@@ -182,8 +183,8 @@ static bool padded(const char *name, size_t before, size_t digits)
     return digits > 1 && name[before] == '0';
 }
 
-/* Whether b may stand in the brackets of a: the same text around the number, and numbers that are
- * written the same way. */
+/* True if b can join the brackets of a: the same text around the number, and numbers of the same
+ * form. */
 static bool alike(const char *a, size_t before, size_t digits, const char *b, long *number)
 {
     size_t other = 0, width = 0;

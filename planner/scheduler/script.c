@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A limit is the predicted time and half of it, for predictions are off by up to a third and a
- * start takes minutes; rounded up to what people write. */
+/* A limit is 1.5 times the predicted time, since predictions are off by up to a third, plus a start
+ * of minutes; rounded up to a usual value. */
 static const double limit_margin = 1.5, start_seconds = 600;
 
 int64_t sw_script_lead_s(double step_and_save_seconds)
 {
-    /* a file system that others use as well answers within seconds, not always within one */
+    /* a shared file system answers within seconds, but not always within one */
     const double least = 30;
-    /* schedulers keep the lead time as a 16 bit number of seconds */
+    /* schedulers store the lead time as a 16 bit number of seconds */
     const double most = 65535;
     return (int64_t)fmin(ceil(fmax(least, 2 * step_and_save_seconds)), most);
 }
@@ -31,7 +31,7 @@ const char *sw_script_time_limit(const struct sw_scheduler *row, const struct sw
                              ? row->script->least_limit_s(&run->cluster, lead_seconds)
                              : 0;
     const double minutes = fmax(steps_s * limit_margin + start_seconds, least) / 60;
-    if (!(minutes < 1e7)) /* 19 years: schedulers' numbers end */
+    if (!(minutes < 1e7)) /* 19 years: the range of schedulers' numbers */
         return terms.time;
     const int64_t whole = (int64_t)ceil(minutes / SW_LIMIT_STEP_MINUTES) * SW_LIMIT_STEP_MINUTES;
     if ((double)whole * 60 >= terms.time_s)

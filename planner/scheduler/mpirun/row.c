@@ -22,7 +22,7 @@ static bool check_job(struct sw_config *c, const struct node *place,
 
 const struct sw_launcher sw_launcher_mpirun = {.name = "mpirun", .check_job = check_job};
 
-/* Nothing ends its ranks but their last step. */
+/* INFINITY: only the last step ends its ranks. */
 static double seconds(const char *time)
 {
     (void)time;

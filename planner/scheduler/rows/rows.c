@@ -67,7 +67,7 @@ int sw_script_find_job(const char *path, struct sw_plan *plan, struct sw_run_con
         free(folder);
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while reading '%s'", path);
     }
-    /* that there is none is said where one is needed */
+    /* a missing scheduler is reported where one is needed */
     if (sw_file_read(script, true, SCRIPT_BYTES_MAX, &text, &bytes, NULL) == 0)
         for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
             snprintf(line, sizeof line, "\ntype=%s\n", sw_job_type_name(types[i]));

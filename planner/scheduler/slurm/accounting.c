@@ -17,7 +17,7 @@
 #define SW_SACCTMGR_QOS_OLD "Name,MaxWall,MaxTRES"
 #define SW_SACCTMGR_ASSOC_OLD "Account,Partition,QOS,MaxWall,MaxTRES"
 
-/* The next field of a line that '|' separates, into out; returns what follows. */
+/* Copies the next field of a line separated by '|' into out; returns the rest. */
 static const char *field(const char *line, char *out, size_t bytes)
 {
     const size_t length = strcspn(line, "|\n");
@@ -81,7 +81,7 @@ static void *grow(void **array, int32_t *count, size_t bytes, struct sw_error *e
 /* ---- Lines ---- */
 
 enum field_kind { FIELD_END, FIELD_TEXT, FIELD_LIST, FIELD_TRES, FIELD_COUNT, FIELD_WALL };
-/* Place of a field of a line: the number of a limit or count, or the offset of a text. */
+/* Destination of a field: the index of a limit or count, or the offset of a text. */
 struct field_row {
     enum field_kind kind;
     size_t where, bytes;
@@ -93,7 +93,7 @@ static char *no_memory(struct sw_error *err)
     return NULL;
 }
 
-/* Copy of the next field, malloc'ed; *line becomes what follows. */
+/* Copy of the next field, malloc'ed; *line becomes the rest. */
 static char *take_field(const char **line, struct sw_error *err)
 {
     const size_t length = strcspn(*line, "|\n");
@@ -102,7 +102,7 @@ static char *take_field(const char **line, struct sw_error *err)
     return text != NULL ? text : no_memory(err);
 }
 
-/* Fields of a line into a record and its limits; those that the line lacks are as if empty. */
+/* Reads a line's fields into a record and its limits; missing ones count as empty. */
 static int read_fields(const char *line, const struct field_row *row, void *record,
                        struct sw_slurm_limits *limits, struct sw_error *err)
 {
@@ -251,7 +251,7 @@ int sw_slurm_accounting_read_associations(const char *text, bool whole_accounts,
             limits->count[k] = -1;
         const int status = read_fields(line, rows, &read, limits, err);
         struct sw_slurm_association *a = NULL;
-        if (status == 0 && !(whole_accounts && read.user[0] != '\0')) /* of somebody */
+        if (status == 0 && !(whole_accounts && read.user[0] != '\0')) /* another user's */
             a = grow((void **)&out->association, &out->association_count, sizeof *a, err);
         if (a != NULL) {
             *a = read.association;
@@ -267,7 +267,7 @@ int sw_slurm_accounting_read_associations(const char *text, bool whole_accounts,
 
 /* ---- Asking ---- */
 
-/* What sacctmgr shows of `what`, with these fields. malloc'ed, NULL: it cannot be asked. */
+/* Output of sacctmgr for `what`, with these fields. malloc'ed, NULL: it cannot be asked. */
 static char *ask(const char *const *what, const char *fields)
 {
     struct sw_process_result result = {0};
@@ -288,14 +288,14 @@ static char *ask(const char *const *what, const char *fields)
     return text;
 }
 
-/* The same; a release that does not know all of the fields knows the first. */
+/* The same; a release that does not know all fields knows the first ones. */
 static char *ask_all(const char *const *what, const char *fields, const char *first)
 {
     char *text = ask(what, fields);
     return text != NULL ? text : ask(what, first);
 }
 
-/* The accounts themselves: what they limit holds for all of their users. */
+/* Loads the accounts themselves, whose limits hold for all of their users. */
 static int load_accounts(const char *clusters, struct sw_slurm_accounting *out,
                          struct sw_error *err)
 {
@@ -307,7 +307,7 @@ static int load_accounts(const char *clusters, struct sw_slurm_accounting *out,
                                  out->association[i].account);
     if (users == 0)
         return 0;
-    /* those without a user are all accounts, up to the root; else the user's own have to do */
+    /* associations without a user are all accounts, up to the root; else the user's own must do */
     const char *const all[] = {"assoc", "user=", clusters, NULL}, *const own[] = {"assoc", accounts,
                                                                                   clusters, NULL};
     int status = 0;

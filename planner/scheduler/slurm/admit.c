@@ -33,7 +33,7 @@ static bool refuse(char why[WHY], const char *format, ...)
 
 /* ---- The nodes ---- */
 
-/* Nodes of a partition that have all of a demand. */
+/* Number of nodes in a partition with all of a demand. */
 static int32_t count_fitting(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                              const struct sw_slurm_demand *d)
 {
@@ -44,7 +44,7 @@ static int32_t count_fitting(const struct sw_slurm_facts *facts, const struct sw
     return count;
 }
 
-/* Nodes of a partition that have no more processors than it gives. */
+/* Number of nodes in a partition with no more processors than it gives. */
 static int32_t count_small(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p)
 {
     int32_t count = 0;
@@ -54,7 +54,7 @@ static int32_t count_small(const struct sw_slurm_facts *facts, const struct sw_s
     return count;
 }
 
-/* Limits of the partition on the number of nodes, which a qos may lift. */
+/* Checks the partition's limits on the number of nodes, which a qos may lift. */
 static bool count_fits(const struct sw_slurm_demand *d, const struct sw_slurm_partition *p,
                        const struct sw_slurm_qos *q, char why[WHY])
 {
@@ -109,7 +109,7 @@ static bool nodes_have(const struct sw_slurm_demand *d, const struct sw_slurm_fa
     return true;
 }
 
-/* d: settled by the partition, which gives less memory than `beyond`; 0: it gives enough. */
+/* d: settled by the partition, which gives `beyond` MB less memory; 0: it gives enough. */
 static bool nodes_fit(const struct sw_slurm_demand *d, int64_t beyond,
                       const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                       char why[WHY])
@@ -170,7 +170,7 @@ static bool array_fits(const struct sw_slurm_demand *d, const struct sw_slurm_si
 
 /* ---- Who may use the partition ---- */
 
-/* True if the calling user is in one of the groups of a list, or the root, who may do all. */
+/* True if the calling user is in one of a list's groups, or is root, who may use all. */
 static bool in_groups(const char *list)
 {
     gid_t groups[256];
@@ -178,7 +178,7 @@ static bool in_groups(const char *list)
     const struct passwd *who = getpwuid(getuid());
     if (who == NULL || who->pw_uid == 0 ||
         getgrouplist(who->pw_name, who->pw_gid, groups, &count) < 0)
-        return true; /* sbatch will say */
+        return true; /* sbatch reports it */
     for (int i = 0; i < count; i++) {
         const struct group *group = getgrgid(groups[i]);
         if (group == NULL || sw_slurm_list_has(list, group->gr_name))
@@ -203,7 +203,7 @@ static bool user_may(const struct sw_job_request *request, const struct sw_slurm
     return true;
 }
 
-/* Lists of the partition: a list of those that may leaves that of the others without a meaning. */
+/* Checks the partition's lists: with a list of allowed ones, that of denied ones has no meaning. */
 static bool lists_admit(const struct sw_slurm_partition *p, const char *account, const char *qos,
                         char why[WHY])
 {
@@ -222,7 +222,7 @@ static bool lists_admit(const struct sw_slurm_partition *p, const char *account,
     return true;
 }
 
-/* True if the account and the qos are there for the user. */
+/* True if the user has the account and the qos. */
 static bool account_has(const struct sw_slurm_holders *by, const char *account, const char *name,
                         bool reserved, char why[WHY])
 {
@@ -257,7 +257,7 @@ static bool account_may(const struct sw_job_request *request, const struct sw_sl
         account != NULL
             ? account
             : (accounting->default_account[0] != '\0' ? accounting->default_account : NULL);
-    /* without one it gets what the partition gives */
+    /* without a time it gets the partition's default */
     const double seconds = time != NULL ? sw_slurm_time_seconds(time) : p->default_time;
     const bool reserved = sw_job_request_get(request, "reservation") != NULL;
     if (!lists_admit(p, of, qos != NULL ? qos : by->qos_name, why))
@@ -274,7 +274,7 @@ static bool account_may(const struct sw_job_request *request, const struct sw_sl
 
 /* ---- Dependencies ---- */
 
-/* Every number of "afterok:17:18,afterany:19" must be a job. */
+/* Checks that every number of "afterok:17:18,afterany:19" is a job. */
 static bool dependency_exists(const struct sw_job_request *request,
                               const struct sw_queued_jobs *queue, char why[WHY])
 {
@@ -302,7 +302,7 @@ static bool dependency_exists(const struct sw_job_request *request,
     return true;
 }
 
-/* Judges a job of one partition and one qos. */
+/* Judges a job for one partition and one qos. */
 static bool admits_one(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
                        const struct sw_slurm_accounting *accounting,
                        const struct sw_queued_jobs *queue, char why[WHY])
@@ -367,15 +367,15 @@ bool sw_slurm_admits(const struct sw_job_request *request, const struct sw_slurm
                      const struct sw_slurm_accounting *accounting,
                      const struct sw_queued_jobs *queue, char why[WHY])
 {
-    /* a list of qos is taken from 24.11 on, its best first */
+    /* lists of qos are accepted from 24.11 on, the best first */
     return admits_any(request, "qos", admits_one, facts, accounting, queue, why);
 }
 
-/* ---- Nodes that are away ---- */
+/* ---- Missing nodes ---- */
 
 struct away {
     struct sw_hosts down, drained;
-    int32_t left; /* others that fit */
+    int32_t left; /* other nodes that fit */
 };
 
 static int find_away(const struct sw_slurm_demand *d, const struct sw_slurm_facts *facts,
@@ -448,8 +448,8 @@ bool sw_slurm_waits_for_nodes(const struct sw_job_request *request,
     return waits;
 }
 
-/* --test-only refuses what sbatch queues: a job for which there are not enough nodes just now.
- * sbatch itself says whether there ever are. */
+/* --test-only refuses jobs that sbatch queues, since too few nodes are up now. sbatch itself knows
+ * if there ever are enough. */
 bool sw_slurm_refusal_waits(const struct sw_job_request *request,
                             const struct sw_slurm_facts *facts, const char *refusal,
                             char why[SW_JOB_REFUSAL_BYTES], int32_t *left)
@@ -462,7 +462,7 @@ bool sw_slurm_refusal_waits(const struct sw_job_request *request,
     return waits;
 }
 
-/* The controller's own word on when the job starts. */
+/* Asks the controller when the job starts. */
 static int ask_start(struct sw_slurm *slurm, const struct sw_job_request *request,
                      const struct sw_slurm_facts *facts, struct sw_admission *out,
                      struct sw_error *err)
@@ -483,7 +483,7 @@ static int ask_start(struct sw_slurm *slurm, const struct sw_job_request *reques
     return status;
 }
 
-/* Asks for what is left to the job, which is admitted. */
+/* Asks for the remaining budgets of the admitted job. */
 static int find_budgets(const struct sw_job_request *request, const struct sw_slurm_facts *facts,
                         struct sw_slurm_accounting *accounting, struct sw_budgets *out,
                         struct sw_error *err)

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A node with what it is sorted by. */
+/* A node with its sort keys. */
 struct place {
     char *name;
-    int32_t group;  /* block or leaf switch, as listed; the number of them all: none */
-    int32_t common; /* nodes of the job in it */
-    int32_t at;     /* in the job */
+    int32_t group;  /* index of block or leaf switch; their number: none */
+    int32_t common; /* nodes of the job in that group */
+    int32_t at;     /* index in the job */
 };
 
 static int compare_places(const void *a, const void *b)
@@ -64,7 +64,7 @@ bool sw_slurm_arrange_by(const struct sw_slurm_facts *facts, struct sw_argv *nod
     return changed;
 }
 
-/* Where a partition has a topology of its own, the cluster's may not know the nodes. */
+/* Loads a partition's own topology, since the cluster's may not contain its nodes. */
 static int load(const struct sw_allocation *job, struct sw_slurm_facts *out, struct sw_error *err)
 {
     const char *partition = getenv("SLURM_JOB_PARTITION");

@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A job and who limits it. */
+/* A job and its limits' holders. */
 struct asking {
     struct sw_slurm_holders by;
     struct sw_slurm_use use;
-    int64_t tasks;     /* of its array */
-    double held, used; /* minutes of a task: those that `safe` holds against limits, and those that
-                          are counted when it has run so long */
+    int64_t tasks;     /* tasks of its array */
+    double held, used; /* minutes of a task: those that `safe` counts against limits, and those
+                          counted when it has run its whole time */
     bool safe;
     struct sw_budgets *out;
     struct sw_error *err;
@@ -25,11 +25,11 @@ struct asking {
 
 /* ---- Words ---- */
 
-/* Unit of an hour of a resource, and the end of Slurm's reason for a job that waits for it, of
- * associations and of qos. */
+/* Unit for an hour of a resource, and the end of Slurm's reason for a job that waits for it, from
+ * associations and from qos. */
 static const struct resource {
     const char *name, *unit, *reason, *reason_of_qos;
-    double scale; /* of the unit in Slurm's own */
+    double scale; /* our unit in Slurm's */
 } resources[] = {
     {"cpu", "CPU-hours", "CPUMinutesLimit", "CPUMinutesLimit", 1},
     {"mem", "GiB-hours of memory", "MemMinutes", "MemoryMinutes", 1024},
@@ -39,7 +39,7 @@ static const struct resource {
     {"wall", "hours of jobs", "WallLimit", "WallLimit", 1},
 };
 
-/* Any other: "gres/gpu:h100", "license/scratch". */
+/* Any other resource: "gres/gpu:h100", "license/scratch". */
 static struct resource resource_of(const char *name)
 {
     for (size_t i = 0; i < sizeof resources / sizeof resources[0]; i++)
@@ -60,7 +60,7 @@ static char *format_hours(double minutes, double scale, char buffer[SW_FORMAT_BY
     return buffer;
 }
 
-/* "; with a time limit of 18:45:00 it has enough", where a limit of minutes would do. */
+/* Adds "; with a time limit of 18:45:00 it has enough", if a limit of minutes would do. */
 static void say_enough(const struct sw_budget *b, double minutes, char *out, size_t bytes)
 {
     char limit[SW_TIME_BYTES];
@@ -73,7 +73,7 @@ static void say_enough(const struct sw_budget *b, double minutes, char *out, siz
     snprintf(out, bytes, "; with a time limit of %s it has enough", limit);
 }
 
-/* Decay of what is used, in words. */
+/* Decay of usage, in words. */
 static const char *say_decay(const struct asking *a, const struct sw_budget *b, char *buffer,
                              size_t bytes)
 {
@@ -139,7 +139,7 @@ static void say(const struct asking *a, struct sw_budget *b)
 
 /* ---- Minutes ---- */
 
-/* Figure of a list of usage; -1: it is not told. */
+/* Figure in a list of usage; -1: unknown. */
 static double usage_of(const char *list, const char *tres)
 {
     return list != NULL ? (double)sw_slurm_limit_of(list, tres) : -1;
@@ -150,7 +150,7 @@ static enum sw_budget_end end_of(const struct asking *a, const struct sw_budget 
     if (b->used < 0)
         return SW_BUDGET_ENOUGH;
     if (b->used >= b->most)
-        return SW_BUDGET_WAITS; /* nothing starts of a group that has no more */
+        return SW_BUDGET_WAITS; /* a group without any starts no job */
     if (b->asked <= b->most - b->used - b->held)
         return SW_BUDGET_ENOUGH;
     return a->safe ? SW_BUDGET_WAITS : SW_BUDGET_KILLED;
@@ -210,12 +210,12 @@ static void say_license(struct sw_budget *b, const struct sw_slurm_license *lice
                                          : "");
 }
 
-/* "scratch:2,nastran@server" of --licenses. */
+/* Adds the entries of --licenses: "scratch:2,nastran@server". */
 static int add_licenses(const struct sw_job_request *request,
                         const struct sw_slurm_licenses *licenses, struct asking *a)
 {
     const char *asked = sw_job_request_get(request, "licenses");
-    /* "a|b": either of them will do (24.11), and which is the controller's choice */
+    /* "a|b": either suffices (24.11), and the controller chooses */
     if (asked == NULL || !licenses->known || strchr(asked, '|') != NULL)
         return 0;
     for (const char *p = asked; *p != '\0'; p += strcspn(p, ",;"), p += strspn(p, ",;")) {
@@ -244,7 +244,7 @@ static int add_licenses(const struct sw_job_request *request,
     return 0;
 }
 
-/* ---- All of it ---- */
+/* ---- All budgets ---- */
 
 static int add_all(const struct sw_job_request *request, const struct sw_slurm_licenses *licenses,
                    struct asking *a)

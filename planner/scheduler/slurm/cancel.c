@@ -1,4 +1,4 @@
-/* How jobs are ended: scancel, and scontrol so that they stay so. */
+/* Ends jobs: scancel, and scontrol to keep them from restarting. */
 #include "planner/scheduler/slurm/cancel.h"
 
 #include "planner/scheduler/slurm/client.h"
@@ -21,7 +21,7 @@ static int run(const char *const *argv, struct sw_error *err)
     return status;
 }
 
-/* Asks for a job's steps, as squeue's format has them. Frees: result. false: no answer. */
+/* Asks squeue for a job's steps in a format. The caller frees result. false: no answer. */
 static bool list_steps(const char *id, const char *format, struct sw_process_result *result)
 {
     char which[192];
@@ -32,8 +32,8 @@ static bool list_steps(const char *id, const char *format, struct sw_process_res
            result->exit_code == 0 && result->out != NULL;
 }
 
-/* KILL to every step, which on its way to the end of a job would get TERM first and save. What
- * cannot be killed so ends as the job is cancelled. */
+/* Sends KILL to every step, which would otherwise get TERM at the job's end and save. Steps that
+ * survive end when the job is cancelled. */
 static void kill_steps(const char *id)
 {
     enum { MOST_STEPS = 16 };
@@ -63,8 +63,8 @@ int sw_slurm_end(const char *id, bool kill, struct sw_error *err)
     return run(plain, err);
 }
 
-/* So that Slurm does not start it again when a node fails or its script thinks of it meanwhile;
- * some sites do not let users do so. */
+/* Keeps Slurm from restarting the job when a node fails or its script asks meanwhile; some sites do
+ * not let users do so. */
 void sw_slurm_forbid_requeue(const char *id)
 {
     char job[192];
@@ -74,8 +74,8 @@ void sw_slurm_forbid_requeue(const char *id)
     (void)run(argv, &ignored);
 }
 
-/* true if the ranks are no step of their own: mpirun's daemons are the steps ("orted", of Open MPI
- * 5 "prted"), or it needs none, on one node. */
+/* True if the ranks are not a step: mpirun's daemons are the steps ("orted", in Open MPI 5
+ * "prted"), or it needs none, on one node. */
 static bool is_of_mpirun(const char *id)
 {
     struct sw_process_result result = {0};
@@ -91,7 +91,7 @@ static bool is_of_mpirun(const char *id)
     return answered && !of_srun;
 }
 
-/* mpirun's daemons would end at it; the job's process passes it on. */
+/* The signal would end mpirun's daemons, so the job's process passes it on. */
 int sw_slurm_interrupt(const char *id, struct sw_error *err)
 {
     const char *const argv[] = {"scancel", "--signal=INT", id, NULL};
@@ -99,8 +99,8 @@ int sw_slurm_interrupt(const char *id, struct sw_error *err)
     return run(is_of_mpirun(id) ? batch : argv, err);
 }
 
-/* squeue's "42_[4-15%8]" as scancel takes it, without what limits how many run at a time. false: it
- * does not take it, as "42_[0-98:2]", and lists that are cut short, with dots or without. */
+/* Turns squeue's "42_[4-15%8]" into scancel's form, without the limit of concurrent tasks. false:
+ * not accepted, as "42_[0-98:2]" and lists cut short, with or without dots. */
 bool sw_slurm_plain_id(const char *id, char out[SW_SHOWN_JOB_BYTES])
 {
     const size_t length = strcspn(id, "%]");

@@ -1,4 +1,4 @@
-/* How jobs are ended. As scheduler.h has it. */
+/* Ends jobs. See scheduler.h. */
 #ifndef SW_SCHEDULER_SLURM_CANCEL_H
 #define SW_SCHEDULER_SLURM_CANCEL_H
 

@@ -1,5 +1,5 @@
-/* What Slurm's settings may look like. Whatever passes here reaches a job script, and is good for
- * the Slurm that reads it: its own forms, nothing that it takes for something else. */
+/* Checks of Slurm's settings. Values that pass reach a job script, so they must have Slurm's own
+ * forms, without a second meaning. */
 #include "core/config/internal.h"
 #include "planner/scheduler/slurm/internal_settings.h"
 
@@ -32,7 +32,7 @@ bool sw_text_is_slurm_nodes(const char *text)
     return depth == 0;
 }
 
-/* A whole number of at most `most` digits at *text, which moves behind it; -1: none. */
+/* Reads a whole number of at most `most` digits at *text, and moves behind it; -1: none. */
 static int64_t read_number(const char **text, size_t most)
 {
     const size_t length = strspn(*text, digits);
@@ -44,7 +44,7 @@ static int64_t read_number(const char **text, size_t most)
 }
 
 /* Behind a dash hours are those of a day; minutes and seconds behind a colon are less than 60.
- * Slurm itself takes 1-99:99:99 and means 5 days. */
+ * (Slurm itself accepts 1-99:99:99 as 5 days.) */
 bool sw_text_is_slurm_time(const char *text)
 {
     if (strcmp(text, "UNLIMITED") == 0 || strcmp(text, "INFINITE") == 0)
@@ -93,7 +93,7 @@ double sw_slurm_time_seconds(const char *time)
     return seconds > 0 ? seconds : INFINITY;
 }
 
-/* "2" leaf switches at most, "2@1:00:00": waited for that long. */
+/* "2": at most two leaf switches; "2@1:00:00": wait that long for them. */
 bool sw_text_is_slurm_switches(const char *text)
 {
     if (text[0] == '0' || read_number(&text, 5) < 0)
@@ -120,7 +120,7 @@ bool sw_text_is_slurm_gpus(const char *text)
     }
 }
 
-/* "name", "name:type", "name:count" or "name:type:count", a count perhaps with a unit. */
+/* "name", "name:type", "name:count" or "name:type:count", with or without a unit. */
 static bool is_gres(const char *text, size_t length)
 {
     int32_t colons = 0;
@@ -154,7 +154,7 @@ bool sw_text_is_slurm_gres(const char *text)
     return good;
 }
 
-/* Of "gpu:h100:8" or "gpu:8" the 8; 1 where no count stands, 0 where it is no entry of GPUs. */
+/* The count in "gpu:h100:8" or "gpu:8"; 1: no count, 0: no entry of GPUs. */
 static int64_t entry_gpus(const char *entry, size_t length)
 {
     if (length < 3 || strncmp(entry, "gpu", 3) != 0 || (length > 3 && entry[3] != ':'))
@@ -188,7 +188,8 @@ bool sw_text_is_slurm_memory(const char *text)
            (text[count] == 0 || (strchr("KMGT", text[count]) != NULL && text[count + 1] == 0));
 }
 
-/* Two digits of the year, a dot, two of the month; perhaps more, as in 23.11.4 or 23.11.4-1. */
+/* Two digits of the year, a dot, two of the month, and possibly more, as in 23.11.4 or
+ * 23.11.4-1. */
 bool sw_text_is_slurm_version(const char *text)
 {
     static const char form[] = "00.00";
@@ -211,7 +212,7 @@ static bool is_one_of(const char *text, size_t length, const char *const *words)
     return *words != NULL;
 }
 
-/* srun's --cpu-bind: perhaps quiet or verbose, then how. */
+/* srun's --cpu-bind: an optional quiet or verbose, then the binding. */
 bool sw_text_is_slurm_cpu_bind(const char *text)
 {
     static const char *const how[] = {"none",  "rank",    "rank_ldom", "sockets",
@@ -265,7 +266,7 @@ bool sw_text_is_slurm_dependency(const char *text)
     }
 }
 
-/* Whether the text has the form, in which 0 stands for any digit. */
+/* True if the text has the form, in which 0 stands for any digit. */
 static bool has_form(const char *text, const char *form)
 {
     for (; *form != '\0'; form++, text++)
@@ -320,7 +321,7 @@ bool sw_text_is_mail_address(const char *text)
            strchr(text, '@') == strrchr(text, '@');
 }
 
-/* "USR1", "USR1@300": so many seconds before the limit; "none". */
+/* "USR1", "USR1@300": seconds before the limit; "none". */
 bool sw_text_is_slurm_signal(const char *text)
 {
     if (strcmp(text, "none") == 0)
@@ -334,8 +335,8 @@ bool sw_text_is_slurm_signal(const char *text)
     return text[4] == '@' && seconds > 0 && seconds <= 65535 && *lead == '\0';
 }
 
-/* A name, not a path, with the job's number in it. What Slurm puts for each letter is in sbatch(1),
- * "filename pattern"; those of a task mean nothing to a batch script. */
+/* A name, not a path, containing the job's number. Slurm's letters are in sbatch(1), "filename
+ * pattern"; those of a task mean nothing to a batch script. */
 bool sw_text_is_slurm_log(const char *text)
 {
     bool job = false;

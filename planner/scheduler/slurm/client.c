@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Beginnings of the names that Slurm's commands read options from; their man pages list most. */
+/* Prefixes of variables that Slurm's commands read as options; most are in their man pages. */
 static const char *const dropped[] = {
     "SLURM",     "SACCT",  "SALLOC_", "SATTACH_", "SBATCH_", "SBCAST_",  "SCANCEL_",
     "SCONTROL_", "SCRON",  "SDIAG_",  "SINFO_",   "SPRIO_",  "SQUEUE_",  "SREPORT_",
@@ -23,7 +23,7 @@ int sw_slurm_complain(struct sw_process_result *result, double seconds, struct s
 {
     char text[256];
     snprintf(text, sizeof text, "%s", sw_process_complaint(result));
-    /* of what was said before the time was over, the cause is worth telling */
+    /* report the cause from output before the timeout */
     const char *fatal = strstr(text, "fatal: ");
     const char *said = fatal != NULL ? fatal + strlen("fatal: ") : text;
     if (result->timed_out && said[0] == '\0')
@@ -61,8 +61,8 @@ void sw_slurm_config_value(const char *text, const char *key, char *out, size_t 
     }
 }
 
-/* Refuses SLURM_CLUSTERS unless it names the cluster that is asked anyway. A run's record has its
- * jobs' numbers and no cluster, so that jobs of two clusters could not be told apart. */
+/* Refuses SLURM_CLUSTERS unless it names the cluster that is asked anyway. A run's record has job
+ * numbers without a cluster, so jobs of two clusters could be confused. */
 static int check_cluster(struct sw_error *err)
 {
     static const char *const argv[] = {"scontrol", "show", "config", NULL};

@@ -1,6 +1,6 @@
-/* The controller through Slurm's own commands. Their output is stable where it is made for
- * programs: `-o` of scontrol (Key=Value), formats of squeue, and the line of sbatch --test-only,
- * which has been the same from 22.05 to 26.05. */
+/* Asks the controller through Slurm's own commands. Their output for programs is stable: `-o` of
+ * scontrol (Key=Value), formats of squeue, and the line of sbatch --test-only, unchanged from 22.05
+ * to 26.05. */
 #include "planner/scheduler/slurm/internal.h"
 #include "planner/scheduler/slurm/queue.h"
 
@@ -27,7 +27,7 @@ const char *sw_slurm_find_value(const char *line, const char *key, size_t *lengt
     return NULL;
 }
 
-/* The same as a text of its own, "" where there is none; malloc'ed, NULL: no memory. */
+/* Copies the value, "" if missing; malloc'ed, NULL: no memory. */
 static char *copy_value(const char *line, const char *key)
 {
     size_t length = 0;
@@ -49,7 +49,7 @@ static bool value_is(const char *line, const char *key, const char *wanted)
     return value != NULL && length == strlen(wanted) && memcmp(value, wanted, length) == 0;
 }
 
-/* "2-00:00:00" in seconds; UNLIMITED: INFINITY; NONE: 0. */
+/* Seconds of "2-00:00:00"; UNLIMITED: INFINITY; NONE: 0. */
 static double time_of(const char *line, const char *key)
 {
     size_t length = 0;
@@ -70,7 +70,7 @@ static double time_of(const char *line, const char *key)
 
 /* ---- Facts ---- */
 
-/* Every line of a text, cut where it stands. */
+/* Returns the next line of a text, which is cut in place. */
 static char *next_line(char **rest)
 {
     char *line = *rest;
@@ -90,7 +90,7 @@ static int read_node(const char *line, struct sw_slurm_facts *out, struct sw_err
     char *name = copy_value(line, "NodeName"), *gres = copy_value(line, "Gres"),
          *features = copy_value(line, "AvailableFeatures");
     const char *state = sw_slurm_find_value(line, "State", &length);
-    /* what jobs may have: CoreSpecCount keeps some for Slurm itself */
+    /* available to jobs: CoreSpecCount reserves some for Slurm itself */
     const int64_t given = number_of(line, "CPUEfctv");
     if (name == NULL || gres == NULL || features == NULL) {
         sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
@@ -116,7 +116,7 @@ static int read_node(const char *line, struct sw_slurm_facts *out, struct sw_err
     return status;
 }
 
-/* A value into *out as sw_slurm_copy does. */
+/* Copies a value into *out as sw_slurm_copy does. */
 static int keep(char **out, const char *line, const char *key, const char *all,
                 struct sw_error *err)
 {
@@ -139,7 +139,7 @@ static int expand_value(const char *line, const char *key, struct sw_hosts *host
     return status;
 }
 
-/* "MaxMemPerNode=4000" or "MaxMemPerCPU=500", of which one is told; UNLIMITED: not set. */
+/* Reads "MaxMemPerNode=4000" or "MaxMemPerCPU=500", of which one is present; UNLIMITED: not set. */
 static struct sw_slurm_memory memory_of(const char *line, const char *which)
 {
     char per_node[32], per_cpu[32];
@@ -212,7 +212,7 @@ static int read_lines(const char *const *argv, const char *what,
     return status;
 }
 
-/* The value of a key as a number; none: 0. */
+/* Number value of a key; missing: 0. */
 static int64_t config_number(const char *text, const char *key)
 {
     char value[64] = "";
@@ -243,7 +243,7 @@ static void read_decay(const char *text, struct sw_slurm_site *out)
     sw_slurm_config_value(text, "PriorityDecayHalfLife", half_life, sizeof half_life);
     sw_slurm_config_value(text, "PriorityUsageResetPeriod", reset, sizeof reset);
     out->no_usage = type[0] != '\0' && strcmp(type, "priority/multifactor") != 0;
-    if (out->no_usage) /* the other two have no sense then */
+    if (out->no_usage) /* the other two mean nothing then */
         return;
     out->half_life_s = fmax(0, sw_slurm_duration(half_life));
     out->usage_is_reset = reset[0] != '\0' && strcasecmp(reset, "NONE") != 0;
@@ -300,7 +300,7 @@ int sw_slurm_commands_load_switches(const char *topology, struct sw_slurm_facts 
     const char *const argv[] = {"scontrol", "show", "topology", topology, NULL};
     struct sw_process_result result = {0};
     struct sw_error ignored = {0};
-    /* a cluster without a topology says so in one way or another: then there are no switches */
+    /* clusters without a topology report that in several ways: no switches */
     int status = sw_slurm_run(argv, NULL, SW_SLURM_LATER_SECONDS, "switches", &result, &ignored);
     char *rest = status == 0 ? result.out : NULL;
     status = 0;
@@ -337,7 +337,7 @@ int sw_slurm_commands_load(struct sw_slurm_facts *out, struct sw_error *err)
 
 /* ---- When a job would start ---- */
 
-/* Copies what stands between `before` and the next space or the end. */
+/* Copies the text between `before` and the next space or the end. */
 static void word_after(const char *text, const char *before, char *out, size_t bytes)
 {
     const char *p = strstr(text, before);
@@ -367,7 +367,7 @@ static int read_start(const char *text, struct sw_job_start *out, struct sw_erro
     return 0;
 }
 
-/* A folder that is not there yet says nothing about when a job starts. */
+/* A missing folder does not affect when a job starts. */
 static bool names_a_folder(const char *name)
 {
     static const char *const names[] = {"chdir", "error", "input", "output"};

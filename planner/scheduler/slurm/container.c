@@ -1,4 +1,4 @@
-/* A rank inside an image: pyxis' options of srun, or apptainer in front of the runner, with every
+/* Ranks inside an image: pyxis' options of srun, or apptainer in front of the runner, with every
  * folder that the run needs at the same path as outside. */
 #include "planner/scheduler/slurm/ranks.h"
 #include "planner/scheduler/slurm/settings.h"
@@ -20,7 +20,7 @@ struct folders {
     int32_t count;
 };
 
-/* Whether `path` is `folder` or lies in it. */
+/* True if `path` is `folder` or lies in it. */
 static bool is_inside(const char *path, size_t bytes, const char *folder)
 {
     const size_t length = strlen(folder);
@@ -28,7 +28,7 @@ static bool is_inside(const char *path, size_t bytes, const char *folder)
            (length == bytes || path[length] == '/' || (length > 0 && folder[length - 1] == '/'));
 }
 
-/* Whether a mount of the user's shows the folder at its own path. */
+/* True if a user's mount shows the folder at its own path. */
 static bool is_mounted(const struct sw_texts *mounts, const char *folder)
 {
     for (int32_t i = 0; i < mounts->count; i++) {
@@ -46,7 +46,7 @@ static bool is_mounted(const struct sw_texts *mounts, const char *folder)
     return false;
 }
 
-/* Takes over `path`, which may be NULL: memory ran out. */
+/* Takes ownership of `path`; NULL: out of memory. */
 static int add(struct folders *f, const struct sw_texts *mounts, char *path, struct sw_error *err)
 {
     if (path == NULL)

@@ -9,7 +9,7 @@
 
 /* ---- Asking ---- */
 
-/* libslurm and the commands wait a minute for a configuration that is not there. */
+/* Checks for a configuration: without one libslurm and the commands wait a minute. */
 static int look_at_configuration(struct sw_error *err)
 {
     const char *path = getenv("SLURM_CONF");
@@ -41,8 +41,7 @@ struct sw_slurm *sw_slurm_open(enum sw_slurm_backing backing, struct sw_error *e
     slurm->backing = SW_SLURM_LIBRARY;
     if (library && sw_slurm_library_open(slurm, &timed_out, &first) == 0)
         return slurm;
-    /* what else may be wrong with it (another release than the controller's) is no matter for the
-     * site's own commands */
+    /* other mistakes, such as a different release, do not affect the site's own commands */
     if (library && (backing == SW_SLURM_LIBRARY || timed_out)) {
         sw_fail_as(err, &first);
         goto fail;

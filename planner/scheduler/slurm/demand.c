@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Product of two numbers that are not negative, or the largest there is. */
+/* Product of two numbers that are not negative, or the largest number. */
 static int64_t times(int64_t a, int64_t b)
 {
     return b > 0 && a > INT64_MAX / b ? INT64_MAX : a * b;
@@ -104,7 +104,7 @@ static void read_gpus(const struct sw_job_request *request, int64_t tasks_per_no
         out->gpus_text = per_node != NULL ? per_node : gres != NULL ? gres : of_task;
 }
 
-/* Tasks of an array, "0-15%4", "1,3,5-9:2", and its last index. */
+/* Reads the tasks of an array, "0-15%4", "1,3,5-9:2", and its last index. */
 static void read_array(const char *text, struct sw_slurm_demand *out)
 {
     for (const char *p = text; *p != '\0' && *p != '%'; p += *p == ',') {
@@ -148,7 +148,7 @@ void sw_slurm_demand_read(const struct sw_job_request *request, struct sw_slurm_
         all > 0 && all < nodes * tasks && of_gpu == 0 ? times(all, each) : times(nodes, out->cpus);
     if (out->all_gpus < nodes * out->gpus.total)
         out->all_gpus = nodes * out->gpus.total;
-    /* those of users and labels share */
+    /* exclusive to users and labels is still shared */
     out->whole_nodes = exclusive != NULL && exclusive[0] == '\0';
     read_memory(request, out);
     if (array != NULL)
@@ -266,9 +266,9 @@ int32_t sw_slurm_nodes_common(const struct sw_slurm_nodes *node, const struct sw
     return count;
 }
 
-/* ---- What a job is given ---- */
+/* ---- Resources given to a job ---- */
 
-/* Name in gres of GPUs of a type, "gres/gpu:h100"; type "": of all. */
+/* gres name of GPUs of a type, "gres/gpu:h100"; type "": all. */
 static void name_gpus(const char *type, char out[80])
 {
     snprintf(out, 80, "gres/gpu%s%s", type[0] != '\0' ? ":" : "", type);
@@ -286,7 +286,7 @@ static double gpus_of(const struct sw_slurm_gpus *gpus, const char *name)
     return count;
 }
 
-/* Processors with all threads of their cores, where no two jobs share one. */
+/* Processors rounded up to whole cores, where no two jobs share one. */
 static int64_t whole_cores(int64_t cpus, const struct sw_slurm_nodes *n,
                            const struct sw_slurm_site *site)
 {
@@ -295,7 +295,7 @@ static int64_t whole_cores(int64_t cpus, const struct sw_slurm_nodes *n,
     return threads > 1 && cpus < INT32_MAX ? (cpus + threads - 1) / threads * threads : cpus;
 }
 
-/* Number of a resource that a job has on a node of the group. */
+/* Amount of a resource that a job gets on a node of the group. */
 static double given_on(const struct sw_slurm_demand *d, const struct sw_slurm_nodes *n,
                        const struct sw_slurm_site *site, const char *name)
 {
@@ -323,7 +323,7 @@ static int compare_given(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Sum over the job's nodes, those with least or most of it. */
+/* Sum over the job's nodes: those with least, or most, of it. */
 static double sum_given(const struct given *given, int32_t count, int32_t nodes, bool most)
 {
     double sum = 0;
@@ -350,7 +350,7 @@ static void add_use(struct sw_slurm_use *out, const char *name, double asked, do
     out->of[out->count++].most = most;
 }
 
-/* Number of a resource that sbatch is told of. */
+/* Amount of a resource in sbatch's options. */
 static double asked_of(const struct sw_slurm_demand *d, const struct sw_slurm_facts *facts,
                        const struct sw_slurm_partition *p, const char *name)
 {
@@ -368,7 +368,7 @@ static double asked_of(const struct sw_slurm_demand *d, const struct sw_slurm_fa
     return d->nodes * gpus_of(&d->gpus, name);
 }
 
-/* A resource of nodes. */
+/* Adds a resource of nodes. */
 static void add_given(const struct sw_slurm_demand *d, const struct sw_slurm_facts *facts,
                       const struct sw_slurm_partition *p, const char *name,
                       struct sw_slurm_use *out)
@@ -376,7 +376,7 @@ static void add_given(const struct sw_slurm_demand *d, const struct sw_slurm_fac
     struct given *given = calloc((size_t)facts->nodes_count + 1, sizeof *given);
     int32_t count = 0;
     if (given == NULL)
-        return; /* then nothing is known of it */
+        return; /* then it is unknown */
     for (int32_t i = 0; i < facts->nodes_count; i++) {
         const struct sw_slurm_nodes *n = &facts->nodes[i];
         const int32_t nodes = sw_slurm_nodes_common(n, p, &d->excluded);
@@ -388,7 +388,7 @@ static void add_given(const struct sw_slurm_demand *d, const struct sw_slurm_fac
     const double asked = asked_of(d, facts, p, name);
     double least = sum_given(given, count, d->nodes, false),
            most = sum_given(given, count, d->nodes, true);
-    /* 3 tasks of 2 nodes: at least all threads of the cores that they need together */
+    /* 3 tasks on 2 nodes: at least all threads of the cores that they need together */
     if (!d->whole_nodes && strcmp(name, "cpu") == 0 && d->all_cpus < times(d->nodes, d->cpus))
         least = (double)whole_cores(d->all_cpus, first_node(facts, p), &facts->site);
     if (!d->whole_nodes && strcmp(name, "gres/gpu") == 0 && asked > least)
@@ -399,7 +399,7 @@ static void add_given(const struct sw_slurm_demand *d, const struct sw_slurm_fac
     free(given);
 }
 
-/* Weight of a resource in "CPU=1.0,Mem=0.25G,GRES/gpu=2.0", of memory for a megabyte. */
+/* Weight of a resource in "CPU=1.0,Mem=0.25G,GRES/gpu=2.0", for memory of a megabyte. */
 static double weight_of(const char *weights, const char *name)
 {
     const size_t length = strlen(name);
@@ -419,7 +419,7 @@ static double weight_of(const char *weights, const char *name)
     return 0;
 }
 
-/* Billing of what else is used: a sum, or of the resources of nodes the largest. */
+/* Adds billing: the sum of the other resources, or the largest of those of nodes. */
 static void add_billing(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                         struct sw_slurm_use *out)
 {
@@ -465,7 +465,7 @@ void sw_slurm_use_find(const struct sw_slurm_demand *d, const struct sw_slurm_fa
         name_gpus(d->gpus.of[i].type, name);
         add_given(d, facts, p, name, out);
     }
-    /* of whole nodes all that is there */
+    /* whole nodes give all resources */
     for (int32_t i = 0; i < facts->nodes_count && d->whole_nodes; i++) {
         if (sw_slurm_nodes_common(&facts->nodes[i], p, &d->excluded) == 0)
             continue;

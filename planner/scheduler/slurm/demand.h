@@ -1,12 +1,12 @@
-/* Demand of a job on nodes, read from sbatch's options, and the resources that it is given when it
- * runs: whole nodes are more than was asked for. Pure functions; any thread. */
+/* Demand of a job on nodes, from sbatch's options, and the resources that it gets when it runs:
+ * whole nodes give more than requested. Pure functions; any thread. */
 #ifndef SW_SLURM_DEMAND_H
 #define SW_SLURM_DEMAND_H
 
 #include "planner/scheduler/slurm/controller.h"
 
 enum sw_slurm_memory_by {
-    SW_MEMORY_DEFAULT, /* the job does not say: DefMemPerNode, else all of a node's */
+    SW_MEMORY_DEFAULT, /* not given: DefMemPerNode, else all of a node's */
     SW_MEMORY_NODE,    /* 0: all */
     SW_MEMORY_CPU,
     SW_MEMORY_GPU
@@ -15,59 +15,59 @@ enum sw_slurm_memory_by {
 struct sw_slurm_demand {
     int32_t nodes;              /* at least */
     int64_t cpus;               /* processors of a node */
-    int64_t all_cpus, all_gpus; /* of the job, where that is more than nodes times a node's */
+    int64_t all_cpus, all_gpus; /* of the job, if more than nodes times a node's */
     struct sw_slurm_gpus gpus;  /* of a node */
-    const char *gpus_text;      /* as the option has them; NULL: none */
+    const char *gpus_text;      /* text of the option; NULL: none */
     enum sw_slurm_memory_by memory_by;
     int64_t memory_mb;
-    bool by_memory;            /* cpus: as many as its memory makes with MaxMemPerCPU */
-    bool whole_nodes;          /* --exclusive */
+    bool by_memory;            /* cpus: true if MaxMemPerCPU derives them from memory */
+    bool whole_nodes;          /* true for --exclusive */
     const char *licenses;      /* "scratch:2"; NULL: none */
-    int64_t tasks, last_index; /* of its array; 1 and -1: it is none */
+    int64_t tasks, last_index; /* tasks and last index of its array; 1 and -1: no array */
     const char *constraint;    /* NULL: none */
     struct sw_hosts excluded;  /* sorted */
 };
 
-/* Frees nothing of the request's, whose texts it points into. Free with sw_slurm_demand_free. */
+/* Points into the request's texts, and does not free them. Free with sw_slurm_demand_free. */
 void sw_slurm_demand_read(const struct sw_job_request *request, struct sw_slurm_demand *out);
 void sw_slurm_demand_free(struct sw_slurm_demand *demand);
 
-/* The limit on memory that counts in a partition, its own before the site's; mb 0: none. */
+/* Limit on memory in a partition, its own before the site's; mb 0: none. */
 struct sw_slurm_memory sw_slurm_most_memory(const struct sw_slurm_facts *facts,
                                             const struct sw_slurm_partition *p);
-/* Fills in what the partition makes of the demand: its default memory, whole nodes, and with
- * MaxMemPerCPU more processors for the same memory, as slurm.conf(5) says. Returns the memory of a
- * node in MB that is beyond the limit; 0: none is. */
+/* Applies the partition to the demand: its default memory, whole nodes, and with MaxMemPerCPU more
+ * processors for the same memory, as in slurm.conf(5). Returns the MB of a node beyond the limit;
+ * 0: none. */
 int64_t sw_slurm_demand_settle(struct sw_slurm_demand *demand, const struct sw_slurm_facts *facts,
                                const struct sw_slurm_partition *p);
 
 /* True if a node has all of it. */
 bool sw_slurm_node_has(const struct sw_slurm_nodes *node, const struct sw_slurm_demand *demand);
-/* True if the node has such GPUs. */
+/* True if the node has these GPUs. */
 bool sw_slurm_node_has_gpus(const struct sw_slurm_nodes *node, const struct sw_slurm_gpus *gpus);
-/* True if the node has the constraint, or that is more than one feature. */
+/* True if the node has the constraint, or if that is more than one feature. */
 bool sw_slurm_node_has_feature(const struct sw_slurm_nodes *node, const char *constraint);
-/* Megabytes of a node that a job asks for; 0: all, or none. */
+/* Megabytes of a node that a job requests; 0: all, or none. */
 int64_t sw_slurm_demand_memory(const struct sw_slurm_demand *demand);
 /* Nodes of a group that are in the partition and not excluded. */
 int32_t sw_slurm_nodes_common(const struct sw_slurm_nodes *node, const struct sw_slurm_partition *p,
                               const struct sw_hosts *excluded);
 
-/* Trackable resources (TRES) that a job has when it runs. */
+/* Trackable resources (TRES) of a running job. */
 enum { SW_SLURM_USES = 32 };
 struct sw_slurm_use {
     bool whole_nodes;
     int32_t count;
     struct {
         char name[80];      /* "node", "cpu", "mem", "billing", "gres/gpu", "gres/gpu:h100" */
-        double asked;       /* as sbatch is told */
-        double least, most; /* depending on the nodes */
+        double asked;       /* in sbatch's options */
+        double least, most; /* depend on the nodes */
     } of[SW_SLURM_USES];
 };
-/* On nodes of the partition that have all of the demand, which is settled. */
+/* Finds the uses on nodes of the partition that have all of the settled demand. */
 void sw_slurm_use_find(const struct sw_slurm_demand *demand, const struct sw_slurm_facts *facts,
                        const struct sw_slurm_partition *p, struct sw_slurm_use *out);
-/* All that the nodes of a partition have of a resource, or those of the cluster: p NULL. */
+/* Total of a resource in a partition's nodes, or with p NULL in the cluster's. */
 double sw_slurm_total(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                       const char *tres);
 

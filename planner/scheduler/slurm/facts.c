@@ -1,4 +1,4 @@
-/* Facts of a controller, as its backings collect them. */
+/* Facts of a controller, collected by its backings. */
 #include "planner/scheduler/slurm/internal.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@ static int no_memory(struct sw_error *err)
 /* One more zeroed element of *array, which holds count; NULL: no memory. */
 static void *grow(void **array, int32_t *count, size_t bytes, struct sw_error *err)
 {
-    /* room for powers of two */
+    /* room grows in powers of two */
     if ((*count & (*count - 1)) == 0) {
         void *grown = realloc(*array, (*count == 0 ? 1 : 2 * (size_t)*count) * bytes);
         if (grown == NULL) {
@@ -56,7 +56,7 @@ const struct sw_slurm_condition *sw_slurm_conditions(void)
     return rows;
 }
 
-/* The worst condition that a node's state names; NULL: none of them. *drained: one is DRAIN. */
+/* The worst condition in a node's state; NULL: none. *drained: true if one is DRAIN. */
 static const struct sw_slurm_condition *condition_of(const struct sw_slurm_node *node,
                                                      bool *drained)
 {
@@ -100,7 +100,7 @@ int sw_slurm_add_node(struct sw_slurm_facts *facts, const struct sw_slurm_node *
                       struct sw_error *err)
 {
     struct sw_slurm_nodes *group = NULL;
-    /* neighbours are alike: the last group first */
+    /* neighbours are alike: try the last group first */
     for (int32_t i = facts->nodes_count - 1; i >= 0 && group == NULL; i--)
         if (belongs(&facts->nodes[i], node))
             group = &facts->nodes[i];
@@ -183,7 +183,7 @@ const struct sw_slurm_partition *sw_slurm_find_partition(const struct sw_slurm_f
     return NULL;
 }
 
-/* "gpu:h100:8(S:0-1)" of a list: type and count, a type being optional, and a count (1), too. */
+/* Reads an entry "gpu:h100:8(S:0-1)" of a list: type and count, both optional (count 1). */
 static void read_gpu(const char *entry, size_t length, struct sw_slurm_gpus *gpus)
 {
     char text[160];

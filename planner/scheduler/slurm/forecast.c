@@ -1,4 +1,4 @@
-/* When jobs would start: the controller's answers, kept for the choices that a run has. */
+/* Predicted starts of jobs: the controller's answers, kept for all choices of a run. */
 #include "planner/scheduler/slurm/admit.h"
 #include "planner/scheduler/slurm/budget.h"
 #include "planner/scheduler/slurm/client.h"
@@ -13,10 +13,10 @@ struct sw_forecast {
     struct sw_slurm *slurm;
     struct sw_slurm_facts facts;
     struct sw_slurm_accounting accounting;
-    struct sw_slurm_licenses licenses; /* where a job has asked for some */
+    struct sw_slurm_licenses licenses; /* if a job requests some */
     struct sw_waits waits;
     struct sw_quantiles ratio;
-    struct sw_queued_jobs queue; /* where the job depends on another one */
+    struct sw_queued_jobs queue; /* if the job depends on another one */
     bool depends;
 };
 
@@ -47,8 +47,8 @@ static struct sw_forecast *open_forecast(struct sw_error *err)
     return NULL;
 }
 
-/* Places where slurm.conf(5) and sackd(8) have a client look; without one the commands wait a
- * minute. */
+/* True if slurm.conf is where slurm.conf(5) and sackd(8) look for it; without it the commands wait
+ * a minute. */
 static bool is_here(void)
 {
     static const char *const files[] = {"/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf",
@@ -74,7 +74,7 @@ static const char *version(const struct sw_forecast *f)
     return sw_slurm_version(f->slurm);
 }
 
-/* Limits and what is used of them. */
+/* Loads limits and their usage. */
 static int load_limits(struct sw_forecast *f, struct sw_error *err)
 {
     return sw_slurm_load(f->slurm, &f->facts, err) != 0 ||

@@ -12,7 +12,7 @@
         "infiniband", gbps, NULL, "6 us", "nccl-network.yaml"                                      \
     }
 
-/* The links of the named files of configs/clusters, where their sources stand; a test compares. */
+/* Links of the named files of configs/clusters, which have the sources; a test compares. */
 static const struct sw_catalog_entry entries[] = {
     {"a100-sxm-40gb", sw_sheet_a100_sxm_40gb_yaml, "dgx-a100-40gb-16x8.yaml",
      NVLINK("300 GB/s", "8 us", "0.95 us", "nccl-nvlink-a100.yaml"), PORT("200 Gb/s")},

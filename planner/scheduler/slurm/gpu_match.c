@@ -1,4 +1,4 @@
-/* Accelerators by the names that sites give them: family, form factor and gigabytes, in any order
+/* Recognizes accelerators by names that sites use: family, form factor and gigabytes, in any order
  * and with any separator, as nvml and rocm-smi print them or as administrators write them. */
 #include "planner/scheduler/slurm/gpu_catalog.h"
 
@@ -11,10 +11,10 @@
 enum { SIZES = 6, WORD_BYTES = 64 };
 enum form { FORM_UNTOLD, FORM_SXM, FORM_PCIE, FORM_NVL, FORM_ANY };
 
-/* Names of accelerators, and the gigabytes that whole ones are named by. */
+/* Names of accelerators, with the gigabytes in names of whole ones. */
 static const struct family {
     const char *name;
-    int32_t size[SIZES]; /* GB, smallest first, 0 ends; none: no name was seen to tell one */
+    int32_t size[SIZES]; /* GB, smallest first, 0 ends; none: no name seen has a size */
 } families[] = {
     {"a100", {40, 64, 80}},
     {"a30", {24}},
@@ -50,14 +50,14 @@ static const struct family {
     {"mi100", {32}},
 };
 
-/* Which sheet a name means. The first row that fits counts; a family without one has no sheet. */
+/* Sheet for a name. The first row that fits counts; a family without a row has no sheet. */
 static const struct card {
     const char *family;
     enum form form;
-    int32_t size;        /* GB; 0: any, -1: not told */
-    const char *sheet;   /* NULL: none is shipped */
-    const char *assumed; /* what the name does not say; NULL: it says all */
-    const char *near;    /* file of configs/accelerators that may be it; NULL: none */
+    int32_t size;        /* GB; 0: any, -1: not given */
+    const char *sheet;   /* NULL: none shipped */
+    const char *assumed; /* property missing in the name; NULL: none */
+    const char *near;    /* file of configs/accelerators that may fit; NULL: none */
 } cards[] = {
     {"a100", FORM_PCIE, 0, NULL, NULL, NULL},
     {"a100", FORM_SXM, 40, "a100-sxm-40gb", NULL, NULL},
@@ -68,12 +68,12 @@ static const struct card {
     {"a40", FORM_ANY, 0, "a40-48gb", NULL, NULL},
     {"b200", FORM_ANY, 0, "b200-sxm-180gb", NULL, NULL},
     {"b300", FORM_ANY, 0, "b300-sxm-270gb", NULL, NULL},
-    /* NVLink of theirs spans nodes: links of a node and a network would be another machine */
+    /* their NVLink spans nodes: links of a node and a network would describe another machine */
     {"gb200", FORM_ANY, 0, NULL, NULL, "gb200-186gb"},
     {"gb300", FORM_ANY, 0, NULL, NULL, "gb300-279gb"},
     {"gh200", FORM_ANY, -1, "gh200-96gb", "96 GB (others have 144 GB)", NULL},
     {"gh200", FORM_ANY, 96, "gh200-96gb", NULL, NULL},
-    /* what nvml calls it after the memory of its processor: 96 GB have 120 or 480 beside them */
+    /* nvml's name includes the memory of its processor: 96 GB come with 120 or 480 */
     {"gh200", FORM_ANY, 120, "gh200-96gb", NULL, NULL},
     {"gh200", FORM_ANY, 480, "gh200-96gb", NULL, NULL},
     {"h100", FORM_ANY, 96, NULL, NULL, "h100-sxm-96gb-hbm2e-500w"},
@@ -98,8 +98,8 @@ static const struct card {
 struct told {
     const struct family *family; /* NULL: none is named */
     enum form form;
-    int32_t size; /* GB; -1: not told */
-    bool odd;     /* the size is none of a whole accelerator of the family */
+    int32_t size; /* GB; -1: not given */
+    bool odd;     /* true if no whole accelerator of the family has this size */
 };
 
 /* ---- Words ---- */
@@ -119,7 +119,7 @@ static bool next_word(const char **text, char word[WORD_BYTES])
     return length > 0;
 }
 
-/* The form factor that a word begins with ("sxm5", "pcie", "nvl"), whole but for a number. */
+/* The form factor at the begin of a word ("sxm5", "pcie", "nvl"), followed by a number at most. */
 static enum form form_of(const char *word)
 {
     static const struct {
@@ -153,7 +153,7 @@ static int32_t size_of(const char *word, bool bare)
         const long size = strtol(digits, &end, 10);
         const bool unit =
             strcmp(end, "g") == 0 || strcmp(end, "gb") == 0 || strcmp(end, "gib") == 0;
-        /* a generation of memory ("hbm3"), a count of GPUs ("gpu4") */
+        /* a memory generation ("hbm3"), a count of GPUs ("gpu4") */
         if (size >= 5 && size < 1000 &&
             (unit || (*end == '\0' && size >= 10 && (bare || length > 0))))
             return (int32_t)size;
@@ -173,8 +173,8 @@ static const char *without_maker(const char *word)
     return word;
 }
 
-/* The family of a word, and what is glued to it ("h100sxm5", "a100x4", "dgxa100"); *rest: the glued
- * word, "" none. NULL: no family. */
+/* The family of a word, and the word joined to it ("h100sxm5", "a100x4", "dgxa100"); *rest: the
+ * joined word, "" none. NULL: no family. */
 static const struct family *family_of(const char *word, const char **rest, enum form *form)
 {
     const struct family *best = NULL;
@@ -222,8 +222,8 @@ static void take_size(struct told *told, int32_t size, bool sure)
     }
 }
 
-/* What one name says of a family: a gres type (whole), or a feature of a node, in which sizes and
- * slots may be those of other things. */
+/* Reads facts of a family from one name: a gres type (whole), or a node's feature, where sizes and
+ * slots may belong to other things. */
 static void read_name(const char *name, size_t length, bool whole, struct told *told)
 {
     char text[256], word[WORD_BYTES];
@@ -244,7 +244,7 @@ static void read_name(const char *name, size_t length, bool whole, struct told *
         if (family_of(word, &rest, &told->form) != NULL)
             form = form_of(rest);
         if (strcmp(word, "hbm3") == 0 && strcmp(told->family->name, "h100") == 0)
-            form = FORM_SXM; /* the PCIe card has HBM2e, and the NVL is told by its own word */
+            form = FORM_SXM; /* the PCIe card has HBM2e, and the NVL has its own word */
         if (told->form == FORM_UNTOLD && (form == FORM_SXM || named != NULL ||
                                           (form != FORM_UNTOLD && strlen(word) == strlen(text))))
             told->form = form;
@@ -261,7 +261,7 @@ static struct told read_names(const char *type, const char *features)
 {
     struct told told = {.size = -1};
     read_name(type, strlen(type), true, &told);
-    for (int32_t pass = 0; pass < 2; pass++) /* the family may stand last */
+    for (int32_t pass = 0; pass < 2; pass++) /* the family may come last */
         for (const char *f = features; f != NULL && *f != '\0'; f += *f == ',') {
             const size_t length = strcspn(f, ",");
             read_name(f, length, false, &told);

@@ -34,9 +34,9 @@ void sw_import_free(struct sw_import *import)
     import->note_count = 0;
 }
 
-/* ---- Which nodes ---- */
+/* ---- Choice of nodes ---- */
 
-/* The kind of GPU that a node has most of; slices count where there are no whole ones. */
+/* The most frequent kind of GPU of a node; slices count only without whole ones. */
 static int32_t main_type(const struct sw_slurm_gpus *gpus)
 {
     int32_t best = 0;
@@ -49,7 +49,7 @@ static int32_t main_type(const struct sw_slurm_gpus *gpus)
     return best;
 }
 
-/* True if the node is one of its cluster's, whatever keeps jobs away today. */
+/* True if the node belongs to its cluster, whatever keeps jobs away today. */
 static bool is_counted(const struct sw_slurm_nodes *n)
 {
     return n->condition == NULL || n->condition->counted;
@@ -103,7 +103,7 @@ static int32_t cores_of(const struct sw_slurm_nodes *n)
     return all > 0 && all < n->cpus ? all : n->cpus;
 }
 
-/* Whether the nodes' features tell of the same accelerators: "a100" is one of 40 GB or of 80 GB. */
+/* True if the nodes' features mean the same accelerators: "a100" has 40 GB or 80 GB. */
 static bool same_sheets(const char *type, const struct sw_slurm_nodes *a,
                         const struct sw_slurm_nodes *b)
 {
@@ -112,7 +112,7 @@ static bool same_sheets(const char *type, const struct sw_slurm_nodes *a,
     return x.assumed == y.assumed && strcmp(x.known, y.known) == 0;
 }
 
-/* Whether both kinds of nodes can be one cluster: the same accelerators. */
+/* True if both kinds of nodes can be one cluster: the same accelerators. */
 static bool same_accelerators(const struct sw_slurm_nodes *a, const struct sw_slurm_nodes *b)
 {
     const struct sw_slurm_gpus x = sw_slurm_parse_gpus(a->gres), y = sw_slurm_parse_gpus(b->gres);
@@ -123,7 +123,7 @@ static bool same_accelerators(const struct sw_slurm_nodes *a, const struct sw_sl
            same_sheets(x.of[i].type, a, b);
 }
 
-/* Whether a job that asks for the GPUs of `chosen` could get such a node, which has others. */
+/* True if a job that asks for the GPUs of `chosen` could get such a node, which has others. */
 static bool is_mistaken(const struct sw_slurm_nodes *n, const struct sw_slurm_nodes *chosen)
 {
     const struct sw_slurm_gpus has = sw_slurm_parse_gpus(n->gres);
@@ -173,10 +173,10 @@ static const struct sw_slurm_nodes *choose_nodes(const struct sw_slurm_facts *fa
     return best;
 }
 
-/* ---- What they are ---- */
+/* ---- Their properties ---- */
 
-/* The names of nodes of the partition that are (not) like the chosen ones, short; malloc'ed. Of the
- * like ones those in the condition (NULL: in none). *count of them. */
+/* Short list of the partition's nodes that are (not) like the chosen ones; malloc'ed. Of the like
+ * ones, those in the condition (NULL: in none). *count: their number. */
 static char *names_of(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                       const struct sw_slurm_nodes *like, bool same,
                       const struct sw_slurm_condition *condition, int32_t *count)
@@ -223,7 +223,7 @@ static int note_other_nodes(const struct sw_slurm_facts *facts, const struct sw_
     return status;
 }
 
-/* Cores and memory of the node that has least: a plan must fit all. */
+/* Takes cores and memory of the smallest node: a plan must fit all. */
 static int take_least(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                       const struct sw_slurm_nodes *chosen, struct sw_import *out,
                       struct sw_error *err)
@@ -251,7 +251,7 @@ static int take_least(const struct sw_slurm_facts *facts, const struct sw_slurm_
                           p->name, sw_format_counted(given, "processor", number), (int)cpus);
 }
 
-/* The sheet that the type's name means, or with it the nodes' features. */
+/* Finds the sheet of the type's name, with the nodes' features if needed. */
 static int find_sheet(const struct sw_slurm_nodes *chosen, struct sw_import *out,
                       struct sw_error *err)
 {
@@ -290,8 +290,8 @@ static bool has_feature(const struct sw_slurm_nodes *n, const char *feature)
     return n->features != NULL && sw_slurm_list_has(n->features, feature);
 }
 
-/* Whether a feature tells the chosen nodes of a partition from all that a job could get for them.
- */
+/* True if a feature distinguishes the chosen nodes of a partition from all others that a job could
+ * get. */
 static bool tells_apart(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                         const struct sw_slurm_nodes *chosen, const char *feature)
 {
@@ -305,7 +305,7 @@ static bool tells_apart(const struct sw_slurm_facts *facts, const struct sw_slur
     return true;
 }
 
-/* The feature that a job must ask for, or it may get other accelerators under the same gres. */
+/* Takes the feature that a job must ask for to avoid other accelerators under the same gres. */
 static int take_constraint(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                            const struct sw_slurm_nodes *chosen, struct sw_import *out,
                            struct sw_error *err)
@@ -355,9 +355,9 @@ static int take_accelerators(const struct sw_slurm_nodes *chosen, struct sw_impo
     return out->named ? 0 : find_sheet(chosen, out, err);
 }
 
-/* ---- All of it ---- */
+/* ---- Import ---- */
 
-/* Letters that a name of a cluster may have. */
+/* Makes a name of letters that a cluster's name may have. */
 static void make_name(struct sw_import *out)
 {
     char text[300];
@@ -371,7 +371,7 @@ static void make_name(struct sw_import *out)
     out->name[used] = '\0';
 }
 
-/* Nodes of the partition that are counted and like the chosen ones. */
+/* Gathers the counted nodes of the partition that are like the chosen ones. */
 static int gather_hosts(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                         const struct sw_slurm_nodes *chosen, struct sw_hosts *out,
                         struct sw_error *err)

@@ -14,7 +14,7 @@
 
 enum { MAX_CLUSTER_BYTES = 1 << 20 };
 
-/* The text of the file that is written: a new one, or the merged one; malloc'ed, NULL: err. */
+/* The text of the written file: new, or merged; malloc'ed, NULL: err. */
 static char *make_text(const struct sw_options *options, struct sw_import *import,
                        const char *folder, struct sw_error *err)
 {
@@ -43,7 +43,7 @@ static char *make_text(const struct sw_options *options, struct sw_import *impor
     return merged;
 }
 
-/* Reads what was written as plan reads it. Returns an exit code. */
+/* Reads the written file as plan does. Returns an exit code. */
 static int check(const struct sw_options *options, const char *name, const char *text,
                  struct sw_error *err)
 {
@@ -72,7 +72,7 @@ static int write_text(const struct sw_options *options, const struct sw_import *
     return 0;
 }
 
-/* What the file does not say itself: a merged one holds no comments of ours. */
+/* Prints notes that the file lacks: a merged one has no comments of ours. */
 static void print_notes(const struct sw_options *options, const struct sw_import *import)
 {
     const char *name = options->output != NULL ? options->output : options->into;
@@ -82,8 +82,8 @@ static void print_notes(const struct sw_options *options, const struct sw_import
         fprintf(stderr, "%s: note: %s\n", name, import->note[i]);
 }
 
-/* The accelerator that --accelerator names, a shipped one or a file. *path: malloc'ed, the file as
- * a cluster file in `folder` names it. Returns an exit code. */
+/* Finds the accelerator of --accelerator, a shipped one or a file. *path: malloc'ed, the file as
+ * named in a cluster file in `folder`. Returns an exit code. */
 static int find_accelerator(const struct sw_options *options, const char *folder,
                             struct sw_import_accelerator *out, char **path, struct sw_error *err)
 {
@@ -152,7 +152,7 @@ static int import_cluster(const struct sw_options *options, struct sw_slurm *slu
         status = sw_command_fail(err);
         goto out;
     }
-    /* an accelerator that nobody knows yet is a file that is still to be written */
+    /* an unknown accelerator's file has yet to be written */
     if (import.sheet != NULL || import.named || options->into != NULL)
         status = check(options, path != NULL ? path : "<imported>", text, err);
     if (status == SW_OK && write_text(options, &import, text, err) != 0)

@@ -1,5 +1,5 @@
-/* The limits of an imported partition: what its file may ask for, so that plan's own checks before
- * a submission let its jobs pass. */
+/* Limits of an imported partition, so that jobs of its file pass plan's own checks before
+ * submission. */
 #include "planner/command/format.h"
 #include "planner/scheduler/slurm/admit.h"
 #include "planner/scheduler/slurm/import.h"
@@ -31,7 +31,7 @@ static int note_access(const struct sw_slurm_partition *p, struct sw_import *out
                : 0;
 }
 
-/* Memory of a node that the partition gives, where that is not all of it. */
+/* Finds the memory of a node that the partition gives, if not all. */
 static int take_memory(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                        struct sw_import *out, struct sw_error *err)
 {
@@ -47,7 +47,7 @@ static int take_memory(const struct sw_slurm_facts *facts, const struct sw_slurm
                           p->name, given, out->memory_mb);
 }
 
-/* True if a job of the file that is written would start on so many nodes. */
+/* True if a job of the written file would start on that many nodes. */
 static bool admits(const struct sw_slurm_facts *facts, const struct sw_slurm_partition *p,
                    const struct sw_slurm_accounting *accounting, const struct sw_import *import,
                    int32_t nodes, char why[WHY])
@@ -104,7 +104,7 @@ static int take_nodes(const struct sw_slurm_facts *facts, const struct sw_slurm_
     return status;
 }
 
-/* Limits of the qos that a job may name. */
+/* Notes limits of the qos that a job may name. */
 static int note_qos(const struct sw_slurm_accounting *accounting,
                     const struct sw_slurm_association *a, struct sw_import *out,
                     struct sw_error *err)

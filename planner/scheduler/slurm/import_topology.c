@@ -1,4 +1,4 @@
-/* Topology of an imported cluster: the levels of its links, and what jobs may ask for. */
+/* Topology of an imported cluster: the levels of its links, and possible requests of jobs. */
 #include "planner/scheduler/slurm/import.h"
 
 #include "core/base/file.h"
@@ -15,8 +15,8 @@ static int compare_counts(const void *a, const void *b)
     return *(const int32_t *)a - *(const int32_t *)b;
 }
 
-/* Of the switches of a level, how many of the cluster's nodes most have; *switches: how many have
- * any. 0: none. */
+/* Most frequent number of the cluster's nodes below a switch of a level; *switches: number with any
+ * nodes. 0: none. */
 static int32_t usual_size(const struct sw_slurm_facts *facts, const struct sw_hosts *nodes,
                           int32_t level, int32_t *switches, bool *uneven)
 {
@@ -41,14 +41,14 @@ static int32_t usual_size(const struct sw_slurm_facts *facts, const struct sw_ho
         }
         i = end;
     }
-    /* the last of them is often not full */
+    /* the last one is often not full */
     *uneven = used > 0 && (counts[used - 1] != best || (used > 1 && counts[1] != best));
     *switches = used;
     free(counts);
     return best;
 }
 
-/* The levels of switches or blocks that part the nodes, for links. */
+/* Finds the levels of switches or blocks that divide the nodes, for links. */
 static int take_levels(const struct sw_slurm_facts *facts, const struct sw_hosts *nodes,
                        struct sw_import *out, struct sw_error *err)
 {
@@ -84,9 +84,9 @@ static int take_levels(const struct sw_slurm_facts *facts, const struct sw_hosts
     return 0;
 }
 
-/* The first of BlockSizes in topology.conf, beside slurm.conf where it can be read: the size of a
- * base block, which `scontrol show topology` tells from 24.11 on only (topology.conf(5)). 0: it is
- * not told. */
+/* The first of BlockSizes in topology.conf, beside slurm.conf if readable: the size of a base
+ * block, which `scontrol show topology` prints only from 24.11 on (topology.conf(5)). 0:
+ * unknown. */
 static int32_t configured_block(const char *conf)
 {
     static const char key[] = "BlockSizes";
@@ -112,8 +112,7 @@ static int32_t configured_block(const char *conf)
     return size > 0 && size <= UINT16_MAX ? (int32_t)size : 0;
 }
 
-/* The most nodes that a segment may have: no more than a base block has, by Slurm's word for it,
- * and of the cluster's nodes. */
+/* Most nodes of a segment: at most a base block's, by Slurm's limit, and at most the cluster's. */
 static int32_t block_nodes(const struct sw_slurm_facts *facts, int32_t usual)
 {
     int32_t told = 0;
@@ -124,16 +123,16 @@ static int32_t block_nodes(const struct sw_slurm_facts *facts, int32_t usual)
     return told > 0 && told < usual ? told : usual;
 }
 
-/* True if a plugin that places jobs by no topology is known to be at work: topology/none until
- * 23.02, default until 24.11, flat since (src/plugins/topology). */
+/* True for a plugin that places jobs without topology: topology/none until 23.02, default until
+ * 24.11, flat since (src/plugins/topology). */
 static bool is_flat(const char *plugin)
 {
     return strcmp(plugin, "topology/flat") == 0 || strcmp(plugin, "topology/default") == 0 ||
            strcmp(plugin, "topology/none") == 0;
 }
 
-/* What slurm.topology is. Blocks and switches that are listed count for more than the plugin of
- * slurm.conf, which a topology.yaml overrides. */
+/* Chooses slurm.topology. Listed blocks and switches count for more than the plugin of slurm.conf,
+ * which a topology.yaml overrides. */
 static void take_kind(const struct sw_slurm_facts *facts, const struct sw_hosts *nodes,
                       struct sw_import *out)
 {

@@ -12,13 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What is written where no sheet tells: PCIe 4.0 x16 inside a node (31.5 GB/s after encoding), one
- * port of 100 Gb/s for a node of GPUs and of 10 Gb/s for one of cores. Guesses, and called so. */
+/* Links for machines without a sheet: PCIe 4.0 x16 inside a node (31.5 GB/s after encoding), one
+ * port of 100 Gb/s for a node of GPUs and of 10 Gb/s for one of cores. Marked as guesses. */
 static const struct sw_catalog_link unknown_inside = {"pcie", "32 GB/s", NULL, "5.7 us", NULL};
 static const struct sw_catalog_link gpu_port = {"network", "100 Gb/s", NULL, "10 us", NULL},
                                     core_port = {"network", "10 Gb/s", NULL, "50 us", NULL};
 
-/* A YAML text: as it is where it can be nothing else, else in quotes. */
+/* Writes a YAML text, in quotes if ambiguous. */
 static void write_text(FILE *out, const char *text)
 {
     static const char *const words[] = {"true", "false", "yes", "no", "on",
@@ -41,7 +41,7 @@ static void write_text(FILE *out, const char *text)
     fputc('\'', out);
 }
 
-/* A comment of lines that fit, after `indent` spaces. */
+/* Writes a comment, wrapped, behind `indent` spaces. */
 static void write_comment(FILE *out, int indent, const char *text)
 {
     enum { WIDTH = 108 };
@@ -79,7 +79,7 @@ static void format_gpus(const struct sw_import *import, char *out, size_t bytes)
              import->per_node);
 }
 
-/* Whether folder/sub/name is a file. */
+/* True if folder/sub/name is a file. */
 static bool is_there(const char *folder, const char *sub, const char *name)
 {
     char path[4096];
@@ -87,13 +87,13 @@ static bool is_there(const char *folder, const char *sub, const char *name)
            access(path, R_OK) == 0;
 }
 
-/* True if the accelerators are cores, and the node's memory is told (Slurm's default is 1 MB). */
+/* True if the accelerators are cores, and the node's memory is known (Slurm's default is 1 MB). */
 static bool knows_core_memory(const struct sw_import *import)
 {
     return !import->has_gpus && !import->named && import->memory_mb / import->per_node > 1;
 }
 
-/* The sheet's text as a mapping; of cores with the memory that the controller knows. */
+/* Writes the sheet's text as a mapping; for cores, with the memory known to the controller. */
 static void write_sheet(FILE *out, const struct sw_import *import)
 {
     fputs("accelerator:\n", out);
@@ -132,7 +132,7 @@ static void write_accelerator(FILE *out, const struct sw_import *import, const c
         write_sheet(out, import);
 }
 
-/* The points of a key of a curve's file, as those of a link's key. */
+/* Writes the points of a key in a curve's file as those of a link's key. */
 static void write_points(FILE *out, const char *text, const char *from, const char *key)
 {
     const char *points = strstr(text, from);
@@ -147,8 +147,8 @@ static void write_points(FILE *out, const char *text, const char *from, const ch
     }
 }
 
-/* "efficiency: [[...], ...]" of a curve whose file does not lie beside the new one, and those of
- * single collectives. */
+/* Writes "efficiency: [[...], ...]" of a curve whose file is not beside the new one, and the curves
+ * of single collectives. */
 static void write_curve(FILE *out, const char *file)
 {
     const char *text = sw_catalog_curve(file);
@@ -178,7 +178,7 @@ static void write_link(FILE *out, const char *spans, bool whole_node,
     fputs("}\n", out);
 }
 
-/* The network between nodes, once for each level of switches. */
+/* Writes the network between nodes, once for each level of switches. */
 static void write_network(FILE *out, const struct sw_import *import, const char *folder)
 {
     const struct sw_catalog_link *network = import->sheet != NULL ? &import->sheet->network : NULL;
@@ -245,7 +245,7 @@ struct written_key {
 };
 enum { TOPOLOGY_KEYS = 3 };
 
-/* The keys of slurm that tell of the topology. Returns how many. */
+/* Keys of slurm about the topology. Returns their number. */
 static int32_t topology_keys(const struct sw_import *import, struct written_key out[TOPOLOGY_KEYS])
 {
     static const char *const words[] = {
@@ -255,7 +255,7 @@ static int32_t topology_keys(const struct sw_import *import, struct written_key 
         return 0;
     out[count].key = "topology";
     snprintf(out[count++].value, sizeof out->value, "%s", words[import->topology]);
-    const int32_t size = import->block_nodes + import->leaf_nodes; /* one of them */
+    const int32_t size = import->block_nodes + import->leaf_nodes; /* one of them is set */
     if (size > 0) {
         out[count].key = import->block_nodes > 0 ? "block_nodes" : "leaf_nodes";
         snprintf(out[count++].value, sizeof out->value, "%d", (int)size);
@@ -327,16 +327,16 @@ void sw_import_write(FILE *out, const struct sw_import *import, const char *fold
     write_slurm(out, import);
 }
 
-/* ---- Into a file that is there ---- */
+/* ---- Merging into an existing file ---- */
 
-/* Sets one value; *text is replaced. why: what the controller says, for the note ("" says none). */
+/* Sets one value; *text is replaced. why: the controller's figure, for the note ("": no note). */
 static int set(struct sw_import *import, char **text, const char *path, const char *value,
                struct sw_error *err)
 {
     char *old = sw_yaml_get(*text, path, err);
     if (old == NULL && err->status != SW_OK)
         return -1;
-    /* quotes are no difference */
+    /* quotes do not count as a difference */
     const size_t quote = value[0] == '\'';
     const size_t length = strlen(value) - 2 * quote;
     const bool same =
@@ -368,7 +368,7 @@ static double number_at(const char *text, const char *path, struct sw_error *err
     return good ? number : -1;
 }
 
-/* Whether a key was written by hand, or by an earlier import. */
+/* True if the key was written, by hand or by an earlier import. */
 static bool stands(const char *text, const char *key, struct sw_error *err)
 {
     char *value = sw_yaml_get(text, key, err);
@@ -413,7 +413,7 @@ static int merge_slurm(struct sw_import *import, char **text, struct sw_error *e
         snprintf(path, sizeof path, "slurm.%s", keys[i].key);
         status = set(import, text, path, keys[i].value, err);
     }
-    /* less than there is may be what is wanted */
+    /* a smaller number may be intended */
     const double cpus = number_at(*text, "slurm.cpus_per_task", err);
     if (status == 0 && import->cpus_per_task > 0 && (cpus < 0 || cpus > import->cpus_per_task)) {
         snprintf(value, sizeof value, "%d", import->cpus_per_task);
@@ -428,7 +428,7 @@ static int merge_slurm(struct sw_import *import, char **text, struct sw_error *e
     return status;
 }
 
-/* What stays though the controller knows something of it. */
+/* Notes values that stay although the controller has others. */
 static int note_kept(struct sw_import *import, const char *text, struct sw_error *err)
 {
     char *accelerator = sw_yaml_get(text, "accelerator", err);

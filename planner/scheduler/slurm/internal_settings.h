@@ -1,11 +1,11 @@
-/* What the files of Slurm's settings share. */
+/* Shared by the files of Slurm's settings. */
 #ifndef SW_SCHEDULER_SLURM_INTERNAL_SETTINGS_H
 #define SW_SCHEDULER_SLURM_INTERNAL_SETTINGS_H
 
 #include "core/config/internal.h"
 #include "planner/scheduler/slurm/settings.h"
 
-/* checks.c: whether a value is good for the Slurm that reads it */
+/* checks.c: true if Slurm accepts a value */
 bool sw_text_is_slurm_constraint(const char *text);
 bool sw_text_is_slurm_nodes(const char *text);
 bool sw_text_is_slurm_time(const char *text);
@@ -28,8 +28,8 @@ int32_t sw_slurm_release(const char *text);
 
 /* tables.c */
 extern const struct field sw_slurm_fields[];
-/* An option of sbatch or srun that a directive may not be, with the key that it has or why it has
- * none. With neither it may: it stands there because another one begins like it. */
+/* An option of sbatch or srun that directives may not use, with its key or the reason. With neither
+ * it is allowed: it is listed because another option begins like it. */
 struct sw_option_row {
     const char *name, *key, *why;
 };

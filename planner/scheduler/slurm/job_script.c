@@ -17,7 +17,7 @@
 /* Slurm may send the signal a minute early (sbatch(1), --signal). */
 enum { EARLY_SECONDS = 60, LEADS_IN_LIMIT = 4 };
 
-/* Every placeholder: identifier, name, kind, what the reference says of it. */
+/* Every placeholder: identifier, name, kind, text of the reference. */
 #define PLACEHOLDERS(X)                                                                            \
     X(REQUEUE, "requeue", TEXT,                                                                    \
       "`no-requeue`; `requeue` or `requeue=expedite` where `slurm.requeue` says so")               \
@@ -89,11 +89,11 @@ enum { EARLY_SECONDS = 60, LEADS_IN_LIMIT = 4 };
 enum placeholder { PLACEHOLDERS(X) PLACEHOLDER_COUNT };
 #undef X
 
-/* A script as it is filled. */
+/* State of filling a script. */
 struct script {
     const struct sw_script_request *request;
     struct sw_template_value *value; /* [PLACEHOLDER_COUNT] */
-    struct sw_argv *texts;           /* what values may point into */
+    struct sw_argv *texts;           /* memory of values */
 };
 
 static void set(struct script *s, enum placeholder id, const char *value)
@@ -101,8 +101,8 @@ static void set(struct script *s, enum placeholder id, const char *value)
     s->value[id].value = value;
 }
 
-/* What a limit must leave room for: the shortest that the job takes, and a signal, the run's or
- * ours, that is not to come at once. */
+/* Least limit: the job's shortest time, and room for a signal, the run's or ours, that should not
+ * come at once. */
 static double least_limit_s(const struct sw_cluster_config *cluster, int64_t lead_seconds)
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(cluster);
@@ -113,8 +113,8 @@ static double least_limit_s(const struct sw_cluster_config *cluster, int64_t lea
     return fmax(least, none ? 0 : (lead + EARLY_SECONDS) * LEADS_IN_LIMIT);
 }
 
-/* A signal before the limit. It is sent to the ranks; of mpirun they get it from the job's process,
- * which alone hears it. */
+/* Sets a signal before the limit. It is sent to the ranks; with mpirun the job's process alone
+ * hears it and passes it on. */
 static void set_sent(struct script *s, const char *signal)
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(&s->request->run->cluster);
@@ -122,8 +122,8 @@ static void set_sent(struct script *s, const char *signal)
         sw_slurm_is_mpirun(slurm->mpi) ? sw_script_keep(s->texts, "B:%s", signal) : signal);
 }
 
-/* A server is told to drain: its ranks get TERM. Texts are safe line by line: only a script that
- * goes on in another job must hear of the end. */
+/* Sets a server's signal to drain: its ranks get TERM. Texts are safe line by line: only a script
+ * that continues in another job must know of the end. */
 static void set_inference_signal(struct script *s, const struct sw_run_config *run, bool is_short)
 {
     if (run->job.type == SW_JOB_SERVE && !is_short)
@@ -133,10 +133,10 @@ static void set_inference_signal(struct script *s, const struct sw_run_config *r
         set(s, PLACEHOLDER_SIGNAL, "B:USR1@60");
 }
 
-/* Why ranks that train get no signal `lead` seconds before such a limit, NULL: they get one. With a
- * limit so short that it could come in the first half of the job there is none, and the ranks save
- * at the limit's own TERM; but a run that goes on in another job must have saved whatever the
- * limit. */
+/* Reason why training ranks get no signal `lead` seconds before such a limit, NULL: they get one.
+ * If the limit is so short that the signal could come in the first half of the job there is none,
+ * and ranks save at the limit's own TERM; but a run that continues in another job must save before
+ * any limit. */
 static const char *unwarned_at(const struct sw_run_config *run, double limit, int64_t lead)
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
@@ -208,8 +208,7 @@ static const char *short_limit(const struct sw_run_config *run, int64_t lead_sec
     return buffer;
 }
 
-/* Whole nodes where the plan uses all that is in them: others' jobs could take nothing but memory
- * and time. */
+/* Takes whole nodes if the plan uses all of them: others' jobs could take only memory and time. */
 static void set_shares(struct script *s, const struct sw_cluster_config *cluster)
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(cluster);
@@ -238,7 +237,7 @@ static void set_shares(struct script *s, const struct sw_cluster_config *cluster
             sw_script_keep(s->texts, "%d", (int)cluster->accelerators_per_node));
 }
 
-/* A number that is set where it is not 0. */
+/* Sets a number unless it is 0. */
 static void set_number(struct script *s, enum placeholder id, int32_t number)
 {
     if (number != 0)
@@ -280,7 +279,7 @@ static void set_plain(struct script *s, const struct sw_run_config *run)
         set(s, PLACEHOLDER_CONTAINER_RUNNER, slurm->container.runner);
 }
 
-/* How the run goes on, and an array of jobs. */
+/* Sets how the run continues, and an array of jobs. */
 static void set_life(struct script *s, const struct sw_run_config *run)
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);
@@ -307,7 +306,7 @@ static bool is_plain(const char *value, const char *more)
     return *value != '\0';
 }
 
-/* sbatch splits its lines at spaces, starts comments at #, and takes quotes off. */
+/* sbatch splits its lines at spaces, starts comments at #, and removes quotes. */
 static void write_sbatch(FILE *out, const char *value)
 {
     if (value[0] == '\0' || is_plain(value, "_-./:,=+@%&|*[]()")) {
@@ -335,11 +334,11 @@ static void write_directives(FILE *out, const struct sw_texts *directives)
     }
 }
 
-/* The `module` of most sites is a function of the login shell, which --export=NONE leaves behind;
- * it reads variables that may be unset. */
+/* Writes module commands: at most sites `module` is a function of the login shell, which
+ * --export=NONE leaves out; it reads variables that may be unset. */
 static void write_modules(FILE *out, const struct sw_texts *modules)
 {
-    char said[256]; /* a module's name has 200 characters at most */
+    char said[256]; /* a module's name has at most 200 characters */
     if (modules->count == 0)
         return;
     fputs("set +u\n"
@@ -366,8 +365,8 @@ static void write_modules(FILE *out, const struct sw_texts *modules)
     fputs("set -u\n", out);
 }
 
-/* A value in which $NAME and ${NAME} stand for variables of the job, nothing where they are not
- * set; all else stands for itself. */
+/* Writes a value in which $NAME and ${NAME} are variables of the job, empty if unset; all else is
+ * literal. */
 static void write_value(FILE *out, const char *value)
 {
     const char *from = value, *p = value;
@@ -409,7 +408,7 @@ static void write_environment(FILE *out, const struct sw_slurm_config *slurm)
     write_exports(out, &slurm->environment);
 }
 
-/* What people source is seldom written for `set -u`. */
+/* Writes setup lines, which are seldom written for `set -u`. */
 static void write_setup(FILE *out, const struct sw_texts *setup)
 {
     if (setup->count == 0)
@@ -420,7 +419,8 @@ static void write_setup(FILE *out, const struct sw_texts *setup)
     fputs("set -u\n", out);
 }
 
-/* A step of one task a node. It is no MPI program, and has the memory and processors of the job. */
+/* Writes a step of one task a node. It is no MPI program, and has the memory and processors of the
+ * job. */
 static void write_setup_node(FILE *out, const struct sw_texts *setup)
 {
     char *lines = NULL;
@@ -449,7 +449,7 @@ static void write_words(FILE *out, const struct sw_argv *words)
     }
 }
 
-/* What stands before the runner in a line of srun's. */
+/* Writes the words before the runner in a line of srun. */
 static int write_rank_words(const struct sw_script_request *r, FILE *options, FILE *prefix,
                             struct sw_error *err)
 {
@@ -470,8 +470,8 @@ static int out_of_memory(struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "out of memory while writing the script");
 }
 
-/* True if nodes of the job may lie in several blocks, or under several leaf switches, in another
- * order than that of their names. */
+/* True if nodes of the job may be in several blocks, or under several leaf switches, in another
+ * order than by name. */
 static bool orders_nodes(const struct sw_run_config *run)
 {
     const enum sw_slurm_topology topology = sw_slurm_settings(&run->cluster)->topology;
@@ -479,7 +479,7 @@ static bool orders_nodes(const struct sw_run_config *run)
            (topology == SW_TOPOLOGY_BLOCK || topology == SW_TOPOLOGY_TREE);
 }
 
-/* Lines and words of the shell, ready. */
+/* Sets finished lines and words of the shell. */
 static int set_blocks(struct script *s, struct sw_error *err)
 {
     static const enum placeholder places[] = {PLACEHOLDER_DIRECTIVES,  PLACEHOLDER_MODULES,
@@ -527,7 +527,7 @@ static int set_blocks(struct script *s, struct sw_error *err)
         if (out[i] != NULL && fclose(out[i]) != 0 && status == 0)
             status = out_of_memory(err);
     for (int32_t i = 0; i < BLOCKS; i++) {
-        /* the words of a list have a space in front: the first one's goes */
+        /* words of a list begin with a space: skip the first one's */
         if (status == 0)
             set(s, places[i], sw_script_keep(s->texts, "%s", block[i] + (block[i][0] == ' ')));
         free(block[i]);
@@ -552,7 +552,7 @@ static int fill(const struct sw_script_request *request, struct sw_template_valu
     return set_blocks(&s, err);
 }
 
-/* A name in the run's folder; Slurm takes % for a pattern, so the folder's own are doubled. */
+/* A name in the run's folder; Slurm reads % as a pattern, so those in the folder are doubled. */
 static int write_log(const struct sw_run_config *run, char out[SW_LOG_BYTES], struct sw_error *err)
 {
     const char *name = sw_slurm_settings(&run->cluster)->log;
@@ -573,8 +573,8 @@ static int write_log(const struct sw_run_config *run, char out[SW_LOG_BYTES], st
     return 0;
 }
 
-/* Nodes are not put in order, none is left out, no start repeated, and no job follows, or is
- * started again: the script is one srun. */
+/* True if nodes are not reordered or excluded, no start is repeated, and no job follows or is
+ * restarted: the script is one srun. */
 static bool runs_once(const struct sw_run_config *run)
 {
     const struct sw_slurm_config *slurm = sw_slurm_settings(&run->cluster);

@@ -1,5 +1,5 @@
-/* The script of a job of Slurm's, as far as it follows from Slurm's settings: the values of #SBATCH
- * lines and their defaults, and the lines that prepare the ranks' environment. */
+/* A Slurm job's script, as far as it follows from Slurm's settings: values of #SBATCH lines and
+ * their defaults, and the lines that prepare the ranks' environment. */
 #ifndef SW_SLURM_JOB_SCRIPT_H
 #define SW_SLURM_JOB_SCRIPT_H
 

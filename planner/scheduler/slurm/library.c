@@ -1,5 +1,5 @@
-/* The controller through plan-slurm: requests and answers are lines of JSON, which
- * planner/scheduler/slurm/libslurm/plan_slurm.h describes. */
+/* Asks the controller through plan-slurm: requests and answers are lines of JSON, described in
+ * planner/scheduler/slurm/libslurm/plan_slurm.h. */
 #include "planner/scheduler/slurm/internal.h"
 
 #include "core/base/json.h"
@@ -13,11 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { JOB_TEXT_BYTES = 64 }; /* of a job's number and state */
+enum { JOB_TEXT_BYTES = 64 }; /* for a job's number and state */
 
 bool sw_slurm_library_find(char program[PATH_MAX])
 {
-    /* as built, beside plan; as installed, bin/plan and lib/shardwright/plan-slurm */
+    /* built: beside plan; installed: bin/plan and lib/shardwright/plan-slurm */
     static const char *const candidates[] = {"plan-slurm", "../lib/shardwright/plan-slurm"};
     char self[PATH_MAX];
     const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -44,7 +44,7 @@ const char *sw_slurm_library_version(char buffer[32])
     if (!sw_slurm_library_find(program))
         return buffer;
     const char *argv[] = {program, "--version", NULL};
-    /* a library that is missing here ends it with an exit code; no controller is asked */
+    /* a missing library ends it with an exit code; it asks no controller */
     if (sw_process_run(NULL, argv, NULL, SW_SLURM_FIRST_SECONDS, &result, &ignored) == 0 &&
         result.exit_code == 0)
         snprintf(buffer, 32, "%.*s", (int)strcspn(result.out, "\n"), result.out);
@@ -70,7 +70,7 @@ static int ask(struct sw_slurm *slurm, const char *requests, double seconds,
         return -1;
     if (!result->timed_out && result->exit_code == 0)
         return 0;
-    /* the last line says why, if it came so far */
+    /* the last line has the reason, if it was written */
     const char *error = result->timed_out ? NULL : strstr(result->out, "{\"error\":");
     json_t *line = error != NULL ? json_loads(error, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
     const char *why = json_string_value(json_object_get(line, "error"));
@@ -108,7 +108,7 @@ static bool truth_of(const json_t *line, const char *key)
     return json_is_true(json_object_get(line, key));
 }
 
-/* "KEY_per_cpu" or "KEY", of which one is told. */
+/* Reads "KEY_per_cpu" or "KEY", of which one is present. */
 static struct sw_slurm_memory memory_of(const json_t *line, const char *key, const char *per_cpu)
 {
     const int64_t of_cpu = integer_of(line, per_cpu);
@@ -217,7 +217,7 @@ static int add_switch(const json_t *line, struct sw_slurm_facts *out, struct sw_
     return sw_hosts_expand(text_of(line, "nodes"), &s->hosts, err);
 }
 
-/* What one line adds. *more: a part that this libslurm cannot read. 1: it was the last. */
+/* Adds one line. *more: true for a part that this libslurm cannot read. 1: it was the last. */
 static int add_line(const json_t *line, struct sw_slurm_facts *out, bool *more,
                     struct sw_error *err)
 {
@@ -245,7 +245,7 @@ int sw_slurm_library_load(struct sw_slurm *slurm, struct sw_slurm_facts *out, st
         json_decref(line);
     }
     sw_process_free(&result);
-    /* slurm_load_topo of the releases before 25.05 tells switches; blocks, scontrol alone */
+    /* slurm_load_topo of releases before 25.05 has switches; blocks come from scontrol only */
     if (status == 1 && (more || out->switch_count == 0))
         return sw_slurm_commands_load_switches(NULL, out, err);
     return status == 1 ? 0 : -1;
@@ -319,7 +319,7 @@ int sw_slurm_library_will_run(struct sw_slurm *slurm, const struct sw_job_reques
 
 /* ---- Jobs ---- */
 
-/* One line of the answer; text: where the job's texts may stand, of JOB_TEXT_BYTES. */
+/* Parses one line of the answer; text: room for the job's texts, JOB_TEXT_BYTES. */
 static bool take_job(const json_t *line, char *text, struct sw_queued_job *out)
 {
     const char *state = text_of(line, "state");

@@ -12,7 +12,7 @@ bool sw_slurm_may_shrink(const struct sw_run_config *run)
            (s->requeue == SW_REQUEUE_AUTO || s->requeue == SW_REQUEUE_NO);
 }
 
-/* Ways in which a training goes on that its job's end interrupted. */
+/* Phrases for the continuation of a training that its job's end interrupted. */
 static const char *resumes(enum sw_continue continues)
 {
     switch (continues) {

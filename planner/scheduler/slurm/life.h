@@ -1,5 +1,4 @@
-/* Ends of a job, at its limit or when a node is lost, in words for the head of its script.
- */
+/* Phrases about a job's end, at its limit or when a node is lost, for the head of its script. */
 #ifndef SW_SLURM_LIFE_H
 #define SW_SLURM_LIFE_H
 
@@ -7,13 +6,13 @@
 
 enum { SW_LIFE_WORDS = 320 };
 
-/* signal: what the script asks Slurm to send before the limit, NULL: nothing. Return buffer. */
+/* signal: what the script asks Slurm to send before the limit, NULL: none. Return buffer. */
 const char *sw_slurm_at_limit(const struct sw_run_config *run, const char *signal,
                               char buffer[SW_LIFE_WORDS]);
 const char *sw_slurm_lost_node(const struct sw_run_config *run, char buffer[SW_LIFE_WORDS]);
 
 /* True if the job may lower its own limit: slurm.shrink_limit is set, and neither Slurm nor the run
- * starts the job again, for a job that is requeued keeps the lower limit. */
+ * restarts the job, since a requeued job keeps the lower limit. */
 bool sw_slurm_may_shrink(const struct sw_run_config *run);
 
 #endif

@@ -21,7 +21,7 @@ static bool refuse(char why[WHY], const char *format, ...)
     return false;
 }
 
-/* ---- Who limits ---- */
+/* ---- Holders of limits ---- */
 
 static void add_holder(struct sw_slurm_holders *out, const struct sw_slurm_qos *qos,
                        const char *name, const struct sw_slurm_limits *limits)
@@ -52,7 +52,7 @@ void sw_slurm_holders_find(const struct sw_slurm_facts *facts, const struct sw_s
     if (a == NULL)
         return;
     add_holder(out, NULL, a->account, &a->limits);
-    /* a loop of parents ends where there is no room */
+    /* a loop of parents ends when there is no room */
     for (const char *name = a->account; out->count < SW_SLURM_HOLDERS;) {
         const struct sw_slurm_association *above = sw_slurm_find_account(accounting, name);
         if (above == NULL)
@@ -66,7 +66,7 @@ void sw_slurm_holders_find(const struct sw_slurm_facts *facts, const struct sw_s
 
 struct rule {
     enum sw_slurm_limit limit;
-    bool of_qos; /* associations have no such limit */
+    bool of_qos; /* true if associations have no such limit */
     bool group, timed, of_node, least;
 };
 
@@ -84,18 +84,18 @@ static const struct rule rules[] = {
     {.limit = SW_LIMIT_ACCOUNT_RUN_MINUTES, .of_qos = true, .timed = true},
 };
 
-/* A job under the rules. */
+/* A job being judged. */
 struct judged {
     const struct sw_slurm_holders *by;
     const struct sw_slurm_use *use;
-    double minutes;   /* of the limit; 0: not known */
+    double minutes;   /* time limit; 0: unknown */
     double scaled;    /* the same with UsageFactorSafe */
     double factor;    /* LimitFactor; 0: none */
-    bool denies;      /* DenyOnLimit: sbatch judges as well, by what is asked */
-    const char *then; /* what becomes of the job */
+    bool denies;      /* DenyOnLimit: true if sbatch judges as well, by the request */
+    const char *then; /* outcome for the job */
 };
 
-/* Value of a limit; -1: the holder does not define it. */
+/* Value of a limit; -1: not defined by the holder. */
 static int64_t value_of(const struct judged *j, int32_t holder, const struct rule *rule,
                         const char *tres)
 {
@@ -127,7 +127,7 @@ static const char *words_of(const char *tres)
     return tres;
 }
 
-/* Name of the highest account above with the same value, which users have from there. */
+/* Name of the highest account above with the same value, which users inherit. */
 static const char *name_of(const struct judged *j, int32_t holder, const struct rule *rule,
                            const char *tres, int64_t value)
 {
@@ -137,7 +137,7 @@ static const char *name_of(const struct judged *j, int32_t holder, const struct 
     return j->by->of[holder].name;
 }
 
-/* True if a value that counts lets the job pass. */
+/* True if the job passes the value that counts. */
 static bool passes(const struct judged *j, int32_t holder, const struct rule *rule, int32_t tres,
                    int64_t value, char why[WHY])
 {
@@ -153,7 +153,7 @@ static bool passes(const struct judged *j, int32_t holder, const struct rule *ru
         amount = floor(amount / nodes);
     if (rule->timed)
         amount = amount > 0 && minutes > 0 ? amount * minutes : 0;
-    /* of a group that has no minutes at all nothing starts, whoever counts them */
+    /* nothing starts in a group without any minutes */
     const bool none =
         rule->limit == SW_LIMIT_GROUP_MINUTES && value == 0 && j->use->of[tres].least > 0;
     if (rule->least ? amount >= (double)value : amount <= (double)value && !none)
@@ -165,7 +165,7 @@ static bool passes(const struct judged *j, int32_t holder, const struct rule *ru
                   name_of(j, holder, rule, name, value), (long long)value, j->then);
 }
 
-/* One limit on one resource. */
+/* Checks one limit on one resource. */
 static bool resource_passes(const struct judged *j, const struct rule *rule, int32_t tres,
                             char why[WHY])
 {
@@ -176,7 +176,7 @@ static bool resource_passes(const struct judged *j, const struct rule *rule, int
         const int64_t value = value_of(j, i, rule, name);
         if (value < 0)
             continue;
-        /* minutes of a group are held to only by `safe`, and of sbatch with DenyOnLimit */
+        /* minutes of a group are enforced only with `safe`, and by sbatch with DenyOnLimit */
         if ((counted || value == 0 || (j->denies && first)) &&
             !passes(j, i, rule, tres, value, why))
             return false;
@@ -187,7 +187,7 @@ static bool resource_passes(const struct judged *j, const struct rule *rule, int
     return true;
 }
 
-/* MinTRES may name what the job does not use at all. */
+/* Checks MinTRES, which may name a resource that the job does not use. */
 static bool lacks(const struct judged *j, char why[WHY])
 {
     static const struct rule rule = {.limit = SW_LIMIT_LEAST, .of_qos = true, .least = true};
@@ -213,7 +213,7 @@ static bool lacks(const struct judged *j, char why[WHY])
 
 /* ---- Time and numbers of jobs ---- */
 
-/* Index of the first holder that limits the time of a job; -1: none. */
+/* Index of the first holder that limits a job's time; -1: none. */
 static int32_t wall_holder(const struct sw_slurm_holders *by)
 {
     for (int32_t i = 0; i < by->count; i++)
@@ -254,12 +254,12 @@ static bool time_passes(const struct judged *j, char why[WHY])
     return true;
 }
 
-/* Numbers of jobs: a limit of 0 lets none start, and an array counts as all of its tasks. */
+/* Checks numbers of jobs: a limit of 0 lets none start, and an array counts as all of its tasks. */
 static bool counts_pass(const struct judged *j, int64_t tasks, char why[WHY])
 {
     static const struct {
         enum sw_slurm_count count;
-        const char *of_qos, *of_association; /* NULL: it has none */
+        const char *of_qos, *of_association; /* NULL: none */
         bool group, submit;
     } rows[] = {
         {SW_COUNT_GROUP_JOBS, "GrpJobs", "GrpJobs", true, false},
@@ -269,13 +269,14 @@ static bool counts_pass(const struct judged *j, int64_t tasks, char why[WHY])
         {SW_COUNT_JOBS, "MaxJobsPU", "MaxJobs", false, false},
         {SW_COUNT_SUBMIT, "MaxSubmitPU", "MaxSubmit", false, true},
     };
-    bool of_account[2] = {false, false}; /* a qos limits the jobs of accounts: runs, waits */
+    bool of_account[2] = {false, false}; /* true once a qos limits the jobs of accounts:
+                                            running, waiting */
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
         for (int32_t i = 0; i < j->by->count; i++) {
             const bool qos = i < j->by->qos_count;
             const int64_t most = j->by->of[i].limits->count[rows[k].count];
             const char *name = qos ? rows[k].of_qos : rows[k].of_association;
-            /* MaxJobs of an association gives way to either of a qos */
+            /* MaxJobs of an association gives way to either limit of a qos */
             if (most < 0 || name == NULL || (!qos && !rows[k].group && of_account[rows[k].submit]))
                 continue;
             if (rows[k].submit ? tasks > most : most == 0)
@@ -290,10 +291,10 @@ static bool counts_pass(const struct judged *j, int64_t tasks, char why[WHY])
     return true;
 }
 
-/* ---- All of it ---- */
+/* ---- Admission ---- */
 
-/* Minutes that a job gets which asks for no time in a partition without a default: the least of the
- * limits on time, else all that there are; with DenyOnLimit what the others leave (0). */
+/* Minutes of a job without a time limit in a partition without a default: the least of the limits
+ * on time, else unlimited; with DenyOnLimit the value that others leave (0). */
 static double minutes_without_time(const struct sw_slurm_holders *by, bool denies)
 {
     const int32_t holder = wall_holder(by);
@@ -303,7 +304,7 @@ static double minutes_without_time(const struct sw_slurm_holders *by, bool denie
             seconds = fmin(seconds, by->of[i].limits->max_wall);
             break;
         }
-    /* no time at all is none to take */
+    /* a limit of no time does not count */
     if (seconds == 0)
         seconds = INFINITY;
     return isinf(seconds) && denies ? 0 : ceil(seconds / 60);
@@ -334,7 +335,7 @@ bool sw_slurm_limits_admit(const struct sw_slurm_holders *by, const struct sw_sl
     struct judged j = judge_of(by, seconds);
     const struct sw_slurm_qos *q = by->qos;
     j.use = use;
-    /* the partition's limit is held against that time, too */
+    /* the partition's limit applies to that time, too */
     if (seconds == 0 && !isinf(j.minutes) && j.minutes > by->partition->max_time / 60 &&
         !(q != NULL && q->lifts_time))
         return refuse(why,
@@ -380,7 +381,7 @@ void sw_slurm_job_minutes(const struct sw_slurm_holders *by, double seconds, dou
     const struct sw_slurm_qos *q = by->qos;
     *held = j.scaled;
     *used = q != NULL && q->usage_factor >= 0 ? j.minutes * q->usage_factor : j.minutes;
-    if (isnan(*used)) /* no limit on time, and nothing is counted */
+    if (isnan(*used)) /* no limit on time, and usage is not counted */
         *used = 0;
 }
 

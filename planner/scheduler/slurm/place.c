@@ -1,4 +1,4 @@
-/* What a job asks Slurm about where its nodes lie: --segment of topology/block, --switches of
+/* Requests to Slurm about node placement: --segment of topology/block, --switches of
  * topology/tree. */
 #include "planner/scheduler/slurm/place.h"
 
@@ -35,7 +35,7 @@ static void place_segments(struct sw_slurm_config *slurm, struct sw_node_request
              sw_format_seconds(p->seconds, with), sw_format_seconds(p->apart_seconds, without));
 }
 
-/* A job that waits for switches longer than they gain would better have begun. */
+/* Limits the wait for switches to the time that they save. */
 static void place_switches(struct sw_slurm_config *slurm, struct sw_node_request *p)
 {
     char wait[28], with[SW_FORMAT_BYTES], without[SW_FORMAT_BYTES], limit[SW_FORMAT_BYTES];

@@ -1,4 +1,4 @@
-/* What a job asks Slurm about where its nodes lie; a row of scheduler.h. */
+/* Requests to Slurm about node placement, for its row of scheduler.h. */
 #ifndef SW_SCHEDULER_SLURM_PLACE_H
 #define SW_SCHEDULER_SLURM_PLACE_H
 

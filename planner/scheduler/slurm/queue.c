@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Columns end with a unit separator and lines with a record separator: a job's name, comment or
- * folder may hold '|', spaces and newlines. */
+/* Columns end with a unit separator and lines with a record separator, since a job's name, comment
+ * or folder may contain '|', spaces and newlines. */
 #define UNIT "\x1f"
 #define RECORD "\x1e"
 enum { COLUMNS = 13, MOST_IDS_BYTES = 100 << 10 };
@@ -20,9 +20,10 @@ enum { COLUMNS = 13, MOST_IDS_BYTES = 100 << 10 };
     "%i" UNIT "%T" UNIT "%r" UNIT "%D" UNIT "%S" UNIT "%e" UNIT "%V" UNIT "%M" UNIT "%l" UNIT      \
     "%N" UNIT "%k" UNIT "%o" UNIT "%Z"
 static const char squeue_format[] = SQUEUE_COLUMNS RECORD;
-/* The last column is a number: what another job depends on may be a task of an array by its own. */
+/* The last column is the job's own number, on which another job may depend: a task of an array has
+ * its own. */
 static const char squeue_numbers[] = SQUEUE_COLUMNS UNIT "%A" RECORD;
-/* sacct has no formats, but a delimiter; nothing of a user's choice is among these. */
+/* sacct has a delimiter but no formats; none of these columns has a user's text. */
 static const char sacct_format[] = "--format=JobID,State,NNodes,Start,End,Submit,Elapsed,"
                                    "Timelimit,NodeList";
 enum { SACCT_COLUMNS = 9 };
@@ -89,7 +90,7 @@ void sw_slurm_judge_state(struct sw_queued_job *job)
     job->is_running = is_one_of(job->state, runs);
 }
 
-/* What is shown must stay in its line; "(null)" and N/A are Slurm's words for nothing. */
+/* Makes a text fit into one line; "(null)" and N/A are Slurm's words for nothing. */
 static const char *told(char *text)
 {
     sw_text_show(text);
@@ -112,8 +113,8 @@ static int32_t split(char *text, const char *separator, char **out, int32_t most
     }
 }
 
-/* "42", "42_3"; squeue also shows "42_[1-3]" for what of an array waits, "42_[1,3,...]" where that
- * is long. */
+/* "42", "42_3"; squeue also shows "42_[1-3]" for waiting tasks of an array, "42_[1,3,...]" if
+ * long. */
 static bool is_id(const char *text)
 {
     const size_t digits = strspn(text, "0123456789");
@@ -252,8 +253,8 @@ static int fail_asked(const char *program, struct sw_process_result *result, dou
                    result->exit_code);
 }
 
-/* which: what squeue's jobs are narrowed to; NULL: nothing. -a: without it squeue leaves out jobs
- * in hidden partitions, and in those of other groups. */
+/* which: option that narrows squeue's jobs; NULL: none. -a: without it squeue leaves out jobs in
+ * hidden partitions, and in those of other groups. */
 static int ask(const char *format, const char *which, double limit_seconds,
                struct sw_queued_jobs *out, struct sw_error *err)
 {
@@ -266,7 +267,7 @@ static int ask(const char *format, const char *which, double limit_seconds,
     } else if (status == 0 && (result.timed_out || result.diagnostics == NULL ||
                                strstr(result.diagnostics, "Invalid job id") == NULL)) {
         status = fail_asked("squeue", &result, limit_seconds, out, err);
-    } /* else the only job that was asked for is not known */
+    } /* else the only requested job is unknown */
     sw_process_free(&result);
     return status;
 }
@@ -278,7 +279,7 @@ int sw_slurm_ask(const char *const *ids, int32_t count, double limit_seconds,
     char *which = ids == NULL ? strdup("--me") : join_ids("--jobs=", ids, count);
     if (which == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while asking squeue");
-    /* too long for a command line: all jobs, whoever has them */
+    /* too long for a command line: ask for all jobs of all users */
     const bool some = strlen(which) < MOST_IDS_BYTES;
     const int status = ask(squeue_format, some ? which : NULL, limit_seconds, out, err);
     free(which);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the options that people write short. */
+/* Long names of short options. */
 static const char *long_name(char letter)
 {
     static const struct {
@@ -20,8 +20,7 @@ static const char *long_name(char letter)
     return NULL;
 }
 
-/* One argument of a line, without its quotes, into out; returns what follows, NULL: there is none.
- */
+/* Reads one argument of a line, without its quotes, into out; returns the rest, NULL: none. */
 static const char *read_argument(const char *p, char *out, size_t bytes)
 {
     size_t used = 0;

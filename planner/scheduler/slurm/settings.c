@@ -31,7 +31,7 @@ const struct sw_slurm_config *sw_slurm_settings(const struct sw_cluster_config *
 static const char *variable_is_taken(const char *name)
 {
     static const char *const prefixes[] = {"SLURM_", "SBATCH_", "SRUN_", "PMI_", "PMI2_", "PMIX_"};
-    /* what Slurm's PMIx plugin and PMIx itself are tuned by */
+    /* variables that tune Slurm's PMIx plugin and PMIx itself */
     if (strncmp(name, "SLURM_PMIX_", 11) == 0 || strncmp(name, "PMIX_MCA_", 9) == 0)
         return NULL;
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
@@ -56,7 +56,7 @@ static const struct node *written(const struct node *map, const char *key)
     return value != NULL && !sw_node_is_null(value) ? value : NULL;
 }
 
-/* Where a setting stands: in the run, in the cluster, nowhere (the run as a whole). */
+/* Position of a setting: in the run, in the cluster, or none (the run as a whole). */
 static const struct node *place_of(const struct checking *k, const char *key, const char *inside)
 {
     const struct node *maps[] = {sw_node_find(k->root, KEY),
@@ -95,7 +95,7 @@ static void check_version(struct checking *k)
                  "leave it out, or correct 'slurm_version' (sinfo --version)");
 }
 
-/* A size of another topology than the cluster has, and a segment that no block can hold. */
+/* Refuses a size of another topology than the cluster's, and a segment that no block can hold. */
 static void check_topology(struct checking *k)
 {
     const struct sw_slurm_config *s = k->slurm;
@@ -121,7 +121,7 @@ static void check_topology(struct checking *k)
              "use a smaller one, or leave it out, and it follows from the plan");
 }
 
-/* What the run wants of its job against what the job says of itself. */
+/* Checks the run's continuation against the job's own settings. */
 static void check_continue(struct checking *k)
 {
     if (k->slurm->continues == SW_CONTINUE_REQUEUE && k->slurm->requeue == SW_REQUEUE_NO)
@@ -130,7 +130,7 @@ static void check_continue(struct checking *k)
              "leave 'requeue' out, or use 'continue: chain'");
 }
 
-/* Fewer GPUs than ranks: the job would start and fail. Of more a warning is enough. */
+/* Refuses fewer GPUs than ranks: the job would start and fail. Warns of more. */
 static void check_gpus(struct checking *k)
 {
     const int64_t gpus = sw_slurm_gpus(k->slurm);
@@ -153,7 +153,7 @@ static void check_gpus(struct checking *k)
                               (int)per_node, gpus));
 }
 
-/* sbatch takes one of the three. */
+/* Refuses more than one: sbatch takes one of the three. */
 static void check_memory(struct checking *k)
 {
     static const char *const keys[] = {"mem", "mem_per_cpu", "mem_per_gpu"};
@@ -199,7 +199,7 @@ static void check_times(struct checking *k)
                               s->signal));
 }
 
-/* The row that forbids an option, spelled in full or not; NULL: none. */
+/* The row that forbids an option, spelled in full or abbreviated; NULL: none. */
 static const struct sw_option_row *find_option(const char *name, size_t length)
 {
     const struct sw_option_row *row = sw_option_rows, *longer = NULL;
@@ -261,13 +261,13 @@ static void check_container(struct checking *k)
         check_options(k, "container", "options", &container->options);
 }
 
-/* In --output a backslash means that % is not expanded, and is taken out of the path (seen on
+/* In --output a backslash keeps % from being expanded, and is removed from the path (seen on
  * 22.05.8): the job ends without a log. */
 static void check_directory(struct checking *k)
 {
     const struct node *at = written(k->root, "directory");
     if (strchr(k->run->directory, '\\') == NULL || k->c->keys->kind == SW_CONFIG_PLAN)
-        return; /* what a plan holds was written, and is not submitted again */
+        return; /* a plan's settings were written before, and are not submitted again */
     fail(k, at != NULL ? at : k->root,
          sw_config_format(k->c,
                           "'directory' has a backslash, which Slurm takes out of the log's "
@@ -276,7 +276,7 @@ static void check_directory(struct checking *k)
          "use a folder without one");
 }
 
-/* srun starts mpirun's daemons, not the ranks: what it would do for these is not done. */
+/* With mpirun, srun starts daemons, not ranks: settings of srun for ranks have no effect. */
 static void check_mpirun(struct checking *k)
 {
     static const char help[] = "leave it out, or use 'mpi: pmix'";
@@ -305,7 +305,7 @@ static void warn_of_mail(struct checking *k)
                           "for example: mail: {type: [END, FAIL], user: me@example.org}");
 }
 
-/* What is wrong whatever the cluster and the run are. */
+/* Checks settings that are wrong with any cluster and run. */
 static void check_settings(struct checking *k)
 {
     check_version(k);
@@ -349,7 +349,7 @@ static bool check_job(struct sw_config *c, const struct node *place,
                   "use slurm.continue: requeue");
 }
 
-/* ---- Where nodes lie ---- */
+/* ---- Node placement ---- */
 
 static int32_t accelerators_of(const struct sw_cluster_config *cluster, int32_t nodes)
 {
@@ -357,7 +357,7 @@ static int32_t accelerators_of(const struct sw_cluster_config *cluster, int32_t 
     return all > INT32_MAX ? INT32_MAX : (int32_t)all;
 }
 
-/* sbatch has --segment from 24.05 on. An unknown topology or version: nothing is asked for. */
+/* sbatch has --segment from 24.05 on. An unknown topology or version: no request. */
 static void placement(const struct sw_cluster_config *cluster, struct sw_placement_config *out)
 {
     const struct sw_slurm_config *s = sw_slurm_settings(cluster);
@@ -369,7 +369,7 @@ static void placement(const struct sw_cluster_config *cluster, struct sw_placeme
         out->asked = accelerators_of(cluster, s->segment);
 }
 
-/* ---- What is hardly meant ---- */
+/* ---- Warnings ---- */
 
 static void warn_of_gpus(struct sw_config *c, const struct node *at,
                          const struct sw_cluster_config *cluster)
@@ -380,7 +380,7 @@ static void warn_of_gpus(struct sw_config *c, const struct node *at,
     const int64_t gpus = sw_slurm_gpus(slurm);
     if (at == NULL || text == NULL || !is_launcher_of(cluster) ||
         !sw_device_row(cluster->accelerator.device)->allocated || gpus == per_node ||
-        (gpus < per_node && c->keys->kind != SW_CONFIG_CLUSTER)) /* a mistake in a run */
+        (gpus < per_node && c->keys->kind != SW_CONFIG_CLUSTER)) /* an error in a run */
         return;
     const char *colon = strchr(text, ':');
     const char *type = colon != NULL && strchr(text, ',') == NULL

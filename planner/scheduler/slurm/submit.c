@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The site's hooks may keep sbatch busy. */
+/* Time limit of sbatch, which the site's hooks may keep busy. */
 static const double sbatch_seconds = 60;
 
 /* ---- The script ---- */
@@ -26,7 +26,7 @@ static bool has_directive(const char *text, const char *name, const char **value
     return false;
 }
 
-/* The log's path as the script gives it, without the quotes that sbatch takes off. */
+/* Finds the log's path in the script, without the quotes that sbatch removes. */
 static void find_log(const char *text, const char *folder, char out[PATH_MAX])
 {
     const char *value;
@@ -68,7 +68,7 @@ int sw_sbatch_parse_id(const char *text, char *out, int32_t bytes)
     return sw_job_id_is_valid(out) ? 0 : -1;
 }
 
-/* Whether Slurm refused, so that there surely is no job. */
+/* True if Slurm refused, so that there certainly is no job. */
 static bool is_refusal(const struct sw_process_result *result)
 {
     static const char *const unsure[] = {"timed out", "Unable to contact", "Communication",
@@ -82,7 +82,7 @@ static bool is_refusal(const struct sw_process_result *result)
     return true;
 }
 
-/* Nobody can say whether there is a job. */
+/* Reports that a job may or may not exist. */
 static enum sw_submitted unsure(const char *why, const char *folder, struct sw_error *err)
 {
     sw_fail(

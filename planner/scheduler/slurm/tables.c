@@ -64,7 +64,7 @@ static const struct field container_fields[] = {
 #undef AT
 
 #define AT(member) .offset = offsetof(struct sw_slurm_config, member)
-/* The rows hold offsets in the settings themselves. */
+/* The rows have offsets in the settings themselves. */
 static const struct field mail_fields[] = {
     {.key = "type",
      .type = FIELD_TEXT,
@@ -359,8 +359,8 @@ _Static_assert(sizeof sw_slurm_fields / sizeof *sw_slurm_fields <= 65,
                "struct section has 64 bits");
 #undef AT
 
-/* What the plan decides has no key, and a reason. Where both sbatch and srun have an option, it
- * means the same. */
+/* Options that the plan decides have no key, and a reason. An option of both sbatch and srun means
+ * the same. */
 #define PLAN "the plan decides it: nodes, accelerators_per_node and the mesh"
 #define PEERS "it would hide a rank's GPU from its peers, and NCCL falls back from NVLink"
 #define COMMAND "it belongs on sbatch's command line"
@@ -375,7 +375,7 @@ const struct sw_option_row sw_option_rows[] = {
     {"clusters", NULL, "plan follows jobs of the cluster that it is asked on: submit there"},
     {"comment", "comment", NULL},
     {"constraint", "constraint", NULL},
-    {"container", NULL, NULL}, /* of OCI: none of ours, but the beginning of ours */
+    {"container", NULL, NULL}, /* for OCI: not ours, but begins like ours */
     {"container-id", NULL, NULL},
     {"container-image", "container", NULL},
     {"container-mounts", "container", NULL},

@@ -1,4 +1,4 @@
-/* The templates of job scripts in templates/, as they were when this was built. */
+/* The templates of job scripts in templates/ at build time. */
 #ifndef SW_SLURM_TEMPLATES_H
 #define SW_SLURM_TEMPLATES_H
 

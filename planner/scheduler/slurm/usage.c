@@ -18,7 +18,7 @@ static int out_of_memory(struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "out of memory for what Slurm says");
 }
 
-/* Output of scontrol in lines; NULL: it does not tell. malloc'ed. */
+/* Output of scontrol in lines; NULL: no answer. malloc'ed. */
 static char *ask(const char *const *argv)
 {
     struct sw_process_result result = {0};
@@ -33,7 +33,7 @@ static char *ask(const char *const *argv)
     return text;
 }
 
-/* Value of a key of a line as a text, without "(ID)" behind a name. */
+/* Value of a line's key, without "(ID)" behind a name. */
 static void name_of(const char *line, const char *key, char out[NAME_BYTES])
 {
     size_t length = 0;
@@ -45,8 +45,8 @@ static void name_of(const char *line, const char *key, char out[NAME_BYTES])
 
 /* ---- Minutes ---- */
 
-/* "cpu=500(12),mem=N(0)" into "cpu=12,mem=0": the figures in parentheses. Sets *out, whose old
- * value is freed; of a line without the key it stays. */
+/* Turns "cpu=500(12),mem=N(0)" into "cpu=12,mem=0": the figures in parentheses. Sets *out, and
+ * frees its old value; unchanged if the line lacks the key. */
 static int keep_used(const char *line, const char *key, char **out, struct sw_error *err)
 {
     size_t length = 0;
@@ -94,7 +94,7 @@ static int keep(const char *line, struct sw_slurm_limits *limits, struct sw_erro
                : 0;
 }
 
-/* The association of a line that is the user's or an account's own; NULL: it is another one. */
+/* The association of a line if it is the user's or an account's own; NULL: another one. */
 static struct sw_slurm_association *find_association(const char *line, const char *user,
                                                      struct sw_slurm_accounting *accounting)
 {
@@ -137,7 +137,7 @@ static bool has_minutes(const struct sw_slurm_limits *limits)
     return limits->tres[SW_LIMIT_GROUP_MINUTES] != NULL || !isinf(limits->max_wall);
 }
 
-/* "accounts=lab,uni,root" of the user's accounts and those above, malloc'ed: a site may have
+/* "accounts=lab,uni,root": the user's accounts and those above, malloc'ed, since a site may have
  * thousands of others. NULL: no memory. */
 static char *list_accounts(const struct sw_slurm_accounting *accounting)
 {
@@ -156,7 +156,7 @@ static char *list_accounts(const struct sw_slurm_accounting *accounting)
         if (a->whole_account)
             continue;
         fprintf(out, "%s,", a->account);
-        /* an account that is listed already has those above listed, too */
+        /* a listed account's parents are listed, too */
         while ((a = sw_slurm_find_account(accounting, a->whole_account ? sw_slurm_parent(a)
                                                                        : a->account)) != NULL &&
                !listed[a - accounting->association]) {

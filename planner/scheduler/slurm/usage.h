@@ -1,16 +1,16 @@
 /* Usage that the controller counts against limits of groups: minutes of trackable resources by
- * account and qos, decayed as the site has it, and licenses. The same figures as sshare's, which
+ * account and qos, decayed by the site's rule, and licenses. The same figures as sshare's, which
  * leaves out qos. */
 #ifndef SW_SLURM_USAGE_H
 #define SW_SLURM_USAGE_H
 
 #include "planner/scheduler/slurm/accounting.h"
 
-/* Asks the controller what is used of GrpTRESMins and GrpWall, where a qos or an account of the
- * user has such a limit that counts. What the controller does not tell (PrivateData) stays unknown,
- * which is no error. Errors (SW_ENVIRONMENT): memory. */
+/* Asks the controller for usage of GrpTRESMins and GrpWall, if a qos or an account of the user has
+ * such a limit. Figures that the controller hides (PrivateData) stay unknown, which is no error.
+ * Errors (SW_ENVIRONMENT): memory. */
 int sw_slurm_usage_load(struct sw_slurm_accounting *accounting, struct sw_error *err);
-/* The lines of `scontrol -o show assoc_mgr flags=assoc,qos`; user: whose associations are meant.
+/* Parses lines of `scontrol -o show assoc_mgr flags=assoc,qos`; user: owner of the associations.
  * Errors (SW_ENVIRONMENT): memory. */
 int sw_slurm_usage_read(const char *text, const char *user, struct sw_slurm_accounting *accounting,
                         struct sw_error *err);
@@ -24,13 +24,13 @@ struct sw_slurm_licenses {
     struct sw_slurm_license *of;
     int32_t count;
 };
-/* Asks for all. Where the controller does not tell, `known` stays false. Errors (SW_ENVIRONMENT):
- * memory. Free with sw_slurm_licenses_free, also after an error. */
+/* Asks for all licenses. Without an answer `known` stays false. Errors (SW_ENVIRONMENT): memory.
+ * Free with sw_slurm_licenses_free, also after an error. */
 int sw_slurm_licenses_load(struct sw_slurm_licenses *out, struct sw_error *err);
-/* The lines of `scontrol -o show licenses`. Errors (SW_ENVIRONMENT): memory. */
+/* Parses lines of `scontrol -o show licenses`. Errors (SW_ENVIRONMENT): memory. */
 int sw_slurm_licenses_read(const char *text, struct sw_slurm_licenses *out, struct sw_error *err);
 void sw_slurm_licenses_free(struct sw_slurm_licenses *licenses);
-/* NULL: there is none of that name. */
+/* NULL: not found. */
 const struct sw_slurm_license *sw_slurm_licenses_find(const struct sw_slurm_licenses *licenses,
                                                       const char *name);
 

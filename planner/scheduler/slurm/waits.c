@@ -27,7 +27,7 @@ static int compare_numbers(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Between the two nearest ranks. */
+/* Interpolated between the two nearest ranks. */
 static double quantile(const double *sorted, int32_t count, double share)
 {
     const double at = share * (count - 1);
@@ -140,7 +140,7 @@ struct sw_quantiles sw_waits_like(const struct sw_waits *waits, const char *part
 
 /* ---- Our own jobs ---- */
 
-/* false: there is no home to keep it in. */
+/* false: no home directory for it. */
 static bool log_path(char folder[PATH_MAX], char path[PATH_MAX])
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -153,7 +153,7 @@ static bool log_path(char folder[PATH_MAX], char path[PATH_MAX])
            snprintf(path, PATH_MAX, "%s/starts.jsonl", folder) < PATH_MAX;
 }
 
-/* One line at once, so that two that write at the same time leave two whole ones. */
+/* Appends one line in a single write, so that concurrent writers leave whole lines. */
 static void append(const char *cluster, int64_t job, const char *key, int64_t first,
                    const char *other, int64_t second)
 {
@@ -177,7 +177,7 @@ static void append(const char *cluster, int64_t job, const char *key, int64_t fi
     const int fd =
         fclose(out) == 0 ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600) : -1;
     if (fd >= 0) {
-        /* a log that is not written teaches nothing, and harms nothing */
+        /* a missing log does no harm */
         if (write(fd, text, bytes) < 0)
             bytes = 0;
         close(fd);
@@ -194,7 +194,7 @@ struct noted {
     int64_t job, asked, estimate, started;
 };
 
-/* The newest jobs of the cluster in the log. */
+/* Reads the newest jobs of the cluster in the log. */
 static int32_t read_log(const char *cluster, struct noted out[LOG_JOBS_MAX])
 {
     char folder[PATH_MAX], path[PATH_MAX], *text = NULL;
@@ -231,7 +231,7 @@ static int32_t read_log(const char *cluster, struct noted out[LOG_JOBS_MAX])
     return count;
 }
 
-/* Starts of jobs that the controller still knows. */
+/* Finds starts of jobs that the controller still knows. */
 static int settle(struct sw_slurm *slurm, struct noted *noted, int32_t count, struct sw_error *err)
 {
     struct sw_queued_jobs queue = {0};
@@ -257,7 +257,7 @@ static int settle(struct sw_slurm *slurm, struct noted *noted, int32_t count, st
 
 int sw_starts_ratio(struct sw_slurm *slurm, struct sw_quantiles *out, struct sw_error *err)
 {
-    const double least = 60; /* seconds: below, a wait is none */
+    const double least = 60; /* seconds: a shorter wait counts as none */
     struct noted *noted = calloc(LOG_JOBS_MAX, sizeof *noted);
     double *ratio = calloc(LOG_JOBS_MAX, sizeof *ratio);
     int32_t used = 0, status = -1;

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reasons as `squeue -o %r` prints them, those of a limit aside: the texts that slurmctld writes in
- * whole sentences first, then the names that slurm.schedmd.com/job_reason_codes.html lists, of
- * releases 22.05 to 25.11. The first row with which a reason begins counts; '_' of scontrol and '
- * ' are the same. '@' in the words is the job. */
+/* Reasons in `squeue -o %r`, except those of limits: first the sentences of slurmctld, then the
+ * names listed in slurm.schedmd.com/job_reason_codes.html, of releases 22.05 to 25.11. The first
+ * row with which a reason begins counts; scontrol's '_' equals ' '. '@' in the words stands for the
+ * job. */
 static const struct {
     const char *reason;
     bool never;
@@ -119,7 +119,7 @@ static const struct {
     {"BlockFreeAction", false, "a block of nodes that it needs is being freed"},
     {"JobArrayTaskLimit", false, "as many tasks of its array run as may at a time"},
     {"DeadLine", true, "it cannot end before its deadline"},
-    /* of an attempt before */
+    /* from an earlier attempt */
     {"SystemFailure", false, "Slurm or the file system failed"},
     {"NonZeroExitCode", false, "it ended with a failure"},
     {"RaisedSignal", false, "a signal ended it"},
@@ -138,9 +138,9 @@ struct limit {
     enum limit_kind kind;
     const char *who;         /* "account", "QOS" */
     const char *what, *much; /* "CPUs", "many"; what NULL: jobs that wait or run */
-    bool is_time, is_jobs;   /* what it counts besides resources */
+    bool is_time, is_jobs;   /* true if it counts time, or jobs, instead of resources */
     bool per_job, per_node, per_user, per_account;
-    bool minutes, run_minutes; /* times the time of all jobs, of those that run */
+    bool minutes, run_minutes; /* true for resources times the time of all jobs, of running jobs */
 };
 
 static const struct {
@@ -201,7 +201,7 @@ static bool read_limit(const char *reason, struct limit *out)
     return false;
 }
 
-/* The job itself asks for what it never gets. */
+/* Says that the job itself asks for too much. */
 static void tell_never(const struct limit *l, char *buffer, size_t bytes)
 {
     static const char never[] = "it will never start: ";
@@ -224,7 +224,7 @@ static void tell_never(const struct limit *l, char *buffer, size_t bytes)
                  never, l->who, l->much, l->what, l->per_job ? "in a job" : "on a node");
 }
 
-/* Other jobs hold what it waits for. */
+/* Says that other jobs use up the limit. */
 static void tell_reached(const struct limit *l, char *buffer, size_t bytes)
 {
     const char *of = l->per_user ? " for you" : l->per_account ? " for the account" : "";
@@ -280,7 +280,7 @@ static bool is_deleted_reservation(const char *reason)
            is_same(reason + length + 1 - sizeof end, end);
 }
 
-/* Puts the job's number for '@'. */
+/* Replaces '@' by the job's number. */
 static void fill(const char *words, const char *job, char *buffer, size_t bytes)
 {
     size_t used = 0;

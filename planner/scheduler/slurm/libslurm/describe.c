@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A whole number that fills the text. */
+/* Reads a whole number that fills the text. */
 static bool read_number(const char *text, uint32_t *out)
 {
     char *end = NULL;
@@ -100,7 +100,7 @@ static bool read_memory(const char *text, uint64_t *out)
     return *end == '\0' || end[1] == '\0';
 }
 
-/* Appends each entry of a list with what stands before it: "gres:gpu:h100:8,gres:gpu:a100:2". */
+/* Appends each entry of a list with a prefix: "gres:gpu:h100:8,gres:gpu:a100:2". */
 static bool add_gres(struct described_job *job, const char *before, const char *list)
 {
     char *text = NULL;
@@ -125,7 +125,7 @@ static bool add_gres(struct described_job *job, const char *before, const char *
     return true;
 }
 
-/* Whether the option has no say in when and where a job starts. */
+/* True if the option does not affect when and where a job starts. */
 static bool says_nothing(const char *name)
 {
     static const char *const names[] = {
@@ -142,7 +142,7 @@ static bool says_nothing(const char *name)
 
 static bool read_switches(const char *text, job_desc_msg_t *d)
 {
-    /* "1@10:00": how long to wait for so few of them */
+    /* "1@10:00": time to wait for so few of them */
     char count[16];
     const size_t length = strcspn(text, "@");
     if (length >= sizeof count)
@@ -160,7 +160,7 @@ static bool read_switches(const char *text, job_desc_msg_t *d)
     return true;
 }
 
-/* One that is a text in the struct, too. NULL: none. */
+/* Member of the struct for an option that is a text there, too. NULL: none. */
 static char **text_of(job_desc_msg_t *d, const char *name)
 {
     const struct {
@@ -279,7 +279,7 @@ int describe_job(const json_t *options, struct described_job *out)
             return -1;
         }
     }
-    /* as sbatch counts tasks and cores */
+    /* counts tasks and cores as sbatch does */
     uint32_t tasks = d->min_nodes != NO_VAL ? d->min_nodes : 1;
     if (d->ntasks_per_node != NO_VAL16 && d->ntasks_per_node > 0 && d->min_nodes == d->max_nodes) {
         tasks *= d->ntasks_per_node;

@@ -29,8 +29,8 @@ static void print_end(void)
     end_line(&j);
 }
 
-/* AccountingStorageEnforce in the words of `scontrol show config`. The bits are in no header of
- * libslurm's; they are the ACCOUNTING_ENFORCE_ ones of Slurm's src/common/read_config.h. */
+/* AccountingStorageEnforce in the words of `scontrol show config`. No header of libslurm has the
+ * bits; they are the ACCOUNTING_ENFORCE_ ones of Slurm's src/common/read_config.h. */
 static void write_enforced(struct sw_json *j, uint32_t enforced)
 {
     static const struct {
@@ -48,7 +48,7 @@ static void write_enforced(struct sw_json *j, uint32_t enforced)
     sw_json_text(j, "enforced", used > 0 ? text : "none");
 }
 
-/* Megabytes of a node, or of each processor; none: no member. */
+/* Writes megabytes of a node, or of each processor; none: no member. */
 static void write_memory(struct sw_json *j, const char *key, const char *per_cpu, uint64_t value)
 {
     const bool of_cpu = (value & MEM_PER_CPU) != 0;
@@ -57,7 +57,7 @@ static void write_memory(struct sw_json *j, const char *key, const char *per_cpu
         sw_json_integer(j, of_cpu ? per_cpu : key, (int64_t)value);
 }
 
-/* Settings of the site that decide about jobs. */
+/* Writes the site's settings about jobs. */
 static void write_site(struct sw_json *j, const slurm_conf_t *conf)
 {
     static const char tasks[] = "max_array_tasks=", switches[] = "max_switch_wait=";
@@ -103,7 +103,7 @@ int print_version(void)
     return 0;
 }
 
-/* The parts of a state that say whether a node takes jobs, in the words of `scontrol show node`. */
+/* Writes the parts of a state that keep jobs away, in the words of `scontrol show node`. */
 static void write_state(struct sw_json *j, uint32_t state)
 {
     static const struct {
@@ -143,10 +143,10 @@ static int print_nodes(void)
     for (uint32_t i = 0; i < nodes->record_count; i++) {
         const node_info_t *n = &nodes->node_array[i];
         if (n->name == NULL)
-            continue; /* of a slot that is free */
+            continue; /* an empty slot */
         struct sw_json j = begin_line();
         sw_json_text(&j, "node", n->name);
-        /* what jobs may have: CoreSpecCount keeps some for Slurm itself */
+        /* available to jobs: CoreSpecCount reserves some for Slurm itself */
         sw_json_integer(&j, "cpus", n->cpus_efctv > 0 ? n->cpus_efctv : n->cpus);
         sw_json_integer(&j, "sockets", n->sockets);
         sw_json_integer(&j, "cores_per_socket", n->cores);
@@ -205,7 +205,7 @@ static int print_partitions(void)
     return 0;
 }
 
-/* A cluster without a topology is none to complain about. */
+/* Prints switches; a cluster without a topology is no error. */
 static void print_switches(void)
 {
 #if SW_SLURM_HAS_TOPOLOGY
@@ -237,7 +237,7 @@ int print_facts(void)
     return 0;
 }
 
-/* In squeue's words. */
+/* State in squeue's words. */
 static const char *state_name(uint32_t state)
 {
     static const char *const names[] = {

@@ -98,7 +98,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "plan-slurm is started by plan; it reads requests from standard input\n");
         return SW_BAD_INPUT;
     }
-    slurm_init(NULL); /* ends the process where there is no configuration */
+    slurm_init(NULL); /* ends the process if there is no configuration */
     while (status == SW_OK && getline(&line, &room, stdin) > 0) {
         json_t *request = json_loads(line, 0, NULL);
         status = answer(request);

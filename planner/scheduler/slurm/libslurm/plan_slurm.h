@@ -31,13 +31,13 @@ struct described_job {
     char *gres;
     char memory_of_gpu[48];
     char *environment[2];
-    const char *unknown; /* an option that is not understood; else NULL */
+    const char *unknown; /* an unsupported option; else NULL */
 };
-/* 0, or -1 where `unknown` says why not. Free with describe_free. */
+/* 0, or -1 with `unknown` set. Free with describe_free. */
 int describe_job(const json_t *options, struct described_job *out);
 void describe_free(struct described_job *job);
 
-/* Print their lines; -1: errno says why not. */
+/* Print their lines; -1: see errno. */
 int print_version(void);
 int print_facts(void);
 int print_jobs(void);

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-/* In no public header. */
+/* Missing in public headers. */
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0) &&                                         \
     SLURM_VERSION_NUMBER < SLURM_VERSION_NUM(26, 5, 0)
 extern void slurm_free_will_run_response_msg(void *msg);
@@ -22,15 +22,14 @@ extern void slurm_free_will_run_response_msg(will_run_response_msg_t *msg);
 /* slurm_get_errno() is gone from 24.11 on; it has always returned errno. */
 #define SW_SLURM_ERRNO errno
 
-/* How a job asks for trackable resources. */
+/* Member for a job's trackable resources. */
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 11, 0)
 #define SW_SLURM_GRES "gres/"
 #else
 #define SW_SLURM_GRES "gres:"
 #endif
 
-/* From 25.05 on the topology comes in a form that only libslurm itself reads: `scontrol show
- * topology` says it then. */
+/* From 25.05 on only libslurm itself can read the topology: `scontrol show topology` prints it. */
 #if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 5, 0)
 #define SW_SLURM_HAS_TOPOLOGY 0
 #define SW_SLURM_PARTITION_TOPOLOGY(partition) ((partition)->topology_name)
