@@ -23,7 +23,7 @@ CEILING = {
     "planner/breakdown": 24,
     "planner/check": 8,
     "planner/command": 35,
-    "planner/diff": 42,
+    "planner/diff": 5,
     "planner/emit": 22,
     "planner/explain": 14,
     "planner/fit": 58,

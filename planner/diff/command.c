@@ -1,5 +1,5 @@
-/* `plan diff OLD NEW`: the command. Reads pairs, compares them, prints, and chooses the exit code:
- * 0 nothing differs, 4 something does, 1 a condition failed or a new run fits nowhere. */
+/* `plan diff OLD NEW`: reads pairs, compares them, prints, and chooses the exit code: 0 no
+ * difference, 4 a difference, 1 a condition failed or a new run fits nowhere. */
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "planner/diff/diff.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { COMMENT_BYTES = 65536 }; /* what GitHub takes as one comment */
+enum { COMMENT_BYTES = 65536 }; /* GitHub's limit of a comment */
 
 static void graver(int *status, int other)
 {
@@ -41,7 +41,7 @@ static void drop_last(struct sw_diff *diff)
     free(file);
 }
 
-/* Asks for what is left to the account of a run that changed. */
+/* Asks for the account's remaining budgets of a changed run. */
 static int ask_budgets(struct sw_diff *diff, struct sw_diff_file *file, struct sw_error *err)
 {
     const struct sw_diff_side *side = &file->after;
@@ -60,12 +60,12 @@ static void count_file(struct sw_diff *diff, const struct sw_diff_file *file)
     diff->unmet = diff->unmet || file->unmet;
 }
 
-/* ---- Stages: each is compared as a run of its own ---- */
+/* ---- Stages: each is compared as a run ---- */
 
 struct staged {
     const char *path;                   /* shown */
-    const char *name[2];                /* of the files, old and new; NULL: there is none */
-    const struct sw_diff_side *side[2]; /* as they were read */
+    const char *name[2];                /* names in the files, old and new; NULL: none */
+    const struct sw_diff_side *side[2]; /* sides as read */
     const struct sw_diff_reading *as;   /* [2] */
 };
 
@@ -77,7 +77,7 @@ static bool has_stage(const struct sw_diff_side *side, const char *stage)
     return false;
 }
 
-/* Reads a stage of the sides that have it; NULL: the whole of a run that has none. */
+/* Reads a stage of the sides that have it; NULL: the whole of a run without stages. */
 static int read_stage(const struct staged *s, const char *stage, struct sw_diff_file *file)
 {
     struct sw_diff_side *const out[2] = {&file->before, &file->after};
@@ -118,7 +118,7 @@ static int diff_stage(struct sw_diff *diff, const struct staged *s, const char *
     return SW_OK;
 }
 
-/* Those of the new run in their order, then those that it lacks. */
+/* Compares the new run's stages in order, then those that it lacks. */
 static int diff_stages(struct sw_diff *diff, const struct staged *s,
                        const struct sw_diff_conditions *conditions)
 {
@@ -136,14 +136,14 @@ static int diff_stages(struct sw_diff *diff, const struct staged *s,
     return status;
 }
 
-/* Takes the last file off the list: its stages come instead. */
+/* Replaces the last file of the list by its stages. */
 static int diff_staged(struct sw_diff *diff, const char *before, const char *after,
                        const struct sw_diff_reading as[2],
                        const struct sw_diff_conditions *conditions)
 {
     struct sw_diff_file *file = diff->file[--diff->count];
     const struct staged s = {file->path, {before, after}, {&file->before, &file->after}, as};
-    diff->is_directory = true; /* there are several, of which those that changed are shown */
+    diff->is_directory = true; /* several files, of which changed ones are shown */
     const int status = diff_stages(diff, &s, conditions);
     sw_diff_file_free(file);
     free(file);
@@ -155,7 +155,7 @@ static bool is_staged(const struct sw_diff_file *file)
     return sw_diff_side_stages(&file->before) + sw_diff_side_stages(&file->after) > 0;
 }
 
-/* Two files. */
+/* Compares two files. */
 static int diff_files(struct sw_diff *diff, const char *before, const char *after,
                       const struct sw_diff_reading as[2],
                       const struct sw_diff_conditions *conditions)
@@ -177,7 +177,7 @@ static int diff_files(struct sw_diff *diff, const char *before, const char *afte
     return SW_OK;
 }
 
-/* A new file that is no YAML may have been meant as a run: nobody else would say so. */
+/* Notes a new file that is no YAML: it may be meant as a run, and nothing else reports it. */
 static void note_unreadable(const struct sw_diff_file *file)
 {
     const struct sw_config *config = file->after.config;
@@ -188,9 +188,9 @@ static void note_unreadable(const struct sw_diff_file *file)
             d->message);
 }
 
-/* One pair of two folders; files that are neither runs nor plans on both sides are passed over:
- * what they describe is part of the runs that name them. An old file that cannot be read must not
- * stand in the way of its repair: it counts as absent. */
+/* Compares one pair of two folders; skips files that are neither runs nor plans on both sides,
+ * since runs that name them include their contents. An unreadable old file counts as absent, so
+ * that it can be repaired. */
 static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
                      const struct sw_diff_reading as[2],
                      const struct sw_diff_conditions *conditions)
@@ -213,7 +213,7 @@ static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
         const int status = sw_diff_side_read(pair->after, &as[1], false, &no_new, &file->after);
         if (status != SW_OK)
             return status;
-        /* it was a run and is none any more: say what is wrong with it */
+        /* it was a run and is none any more: report its mistakes */
         if (no_new && !no_old && sw_command_diagnose(file->after.config, false) > 0)
             return SW_BAD_INPUT;
     }
@@ -230,13 +230,12 @@ static int diff_pair(struct sw_diff *diff, const struct sw_diff_pair *pair,
         return sw_command_fail(&err);
     count_file(diff, file);
     if (file->status == SW_DIFF_SAME && file->outcome_count == 0 && !file->unmet)
-        drop_last(diff); /* of a folder's many files, few changed: keep those */
+        drop_last(diff); /* keep only changed files of a folder */
     return SW_OK;
 }
 
-/* The name of the run in a file of one folder alone, NULL: none; the caller's. Of a file that is
- * wrong nothing is said here: it is read again. Returns an exit code, not SW_OK where even that
- * would not do. */
+/* The run's name in a file of one folder alone, NULL: none; the caller frees it. Reports no
+ * mistakes: the file is read again. Returns an exit code, not SW_OK if that could not help. */
 static int name_of(const struct sw_diff_pair *pair, const struct sw_diff_reading as[2], char **name)
 {
     struct sw_diff_side side = {0};
@@ -249,12 +248,12 @@ static int name_of(const struct sw_diff_pair *pair, const struct sw_diff_reading
                                          &is_other, &side);
     if (status == SW_OK && !is_other && !side.is_plan && side.run != NULL)
         *name = strdup(side.run->name);
-    sw_diff_side_free(&side); /* of one that is wrong, too */
+    sw_diff_side_free(&side); /* of a wrong one, too */
     return status == SW_ENVIRONMENT ? status : SW_OK;
 }
 
-/* The only file of the one folder (`old`: of the old one) that is in none of the other and has that
- * name; -1: there is none, or several. */
+/* Index of the only file of one folder (`old`: the old one) that the other lacks and that has this
+ * name; -1: none, or several. */
 static int32_t find_name(const struct sw_diff_pair *pairs, char *const *names, int32_t count,
                          const char *name, bool old)
 {
@@ -268,8 +267,8 @@ static int32_t find_name(const struct sw_diff_pair *pairs, char *const *names, i
     return found;
 }
 
-/* A run whose file was renamed is the same run: its `name` tells. Returns an exit code; an error is
- * printed. */
+/* Pairs renamed files: a run with the same `name` is the same run. Returns an exit code; prints
+ * errors. */
 static int pair_renamed(struct sw_diff_pair *pairs, int32_t count,
                         const struct sw_diff_reading as[2])
 {
@@ -325,8 +324,8 @@ static int diff_directories(struct sw_diff *diff, const struct sw_diff_reading a
     return status;
 }
 
-/* Of a folder: how many changed, and whose speed grew or shrank the most: a step that takes longer
- * because it has more tokens is no change of that. */
+/* Summarizes a folder: the number of changed runs, and the one whose speed changed most; a step
+ * that takes longer for more tokens does not count. */
 static void write_headline(struct sw_diff *diff)
 {
     const struct sw_diff_file *most = NULL;
@@ -366,7 +365,7 @@ static int print(const struct sw_options *options, const struct sw_diff *diff)
     int status = 0;
     const bool differs =
         diff->changed + diff->added + diff->removed + diff->failed > 0 || diff->unmet;
-    /* a document for machines is one even when it is empty; people get silence */
+    /* JSON is printed even if empty; for people, no difference prints nothing */
     if (options->json)
         sw_diff_print_json(stdout, diff);
     else if (differs && options->markdown)
@@ -445,7 +444,7 @@ int sw_command_diff(const struct sw_options *options)
     base[1] = is_directory[1] ? strdup(after) : sw_path_folder(after);
     for (int32_t i = 0; i < 2; i++)
         as[i] = (struct sw_diff_reading){base[i], options->override, options->override_count, NULL};
-    if (options->file_count == 1) /* against itself as it stands */
+    if (options->file_count == 1) /* compared with itself */
         as[0].override_count = 0;
     status = is_directory[0] ? diff_directories(&diff, as, &conditions)
                              : diff_files(&diff, before, after, as, &conditions);

@@ -1,4 +1,4 @@
-/* Compares the two sides of a file and says in one line what became of it. */
+/* Compares the two sides of a file and summarizes the result in one line. */
 #include "core/base/text.h"
 #include "planner/diff/diff.h"
 
@@ -20,7 +20,7 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* What two descriptions may differ in without being different, and what only plans have. */
+/* False for settings that may differ without effect, and for those that only plans have. */
 static bool counts(const char *key, bool both_plans)
 {
     if (starts_with(key, "run."))
@@ -47,7 +47,7 @@ static int32_t keep_decision(struct sw_setting_change *list, int32_t count, bool
     return kept;
 }
 
-/* What a plan has decided and a run leaves open: no difference between the two. */
+/* Drops settings that a plan has decided and a run leaves open. */
 static int32_t drop_decided(struct sw_setting_change *list, int32_t count)
 {
     static const char *const left_open[] = {"run.nodes", "run.serve.stream_weights",
@@ -125,8 +125,8 @@ static int compare_traffic(struct sw_diff_file *f, struct sw_error *err)
     return 0;
 }
 
-/* Both lists are sorted by size, descending. A mesh that only one side considered (another
- * mesh_dim, another number of accelerators) is no change of verdict. */
+/* Both lists are sorted by size, descending. A mesh on one side only (another mesh_dim, another
+ * number of accelerators) is no change of verdict. */
 static int compare_meshes(struct sw_diff_file *f, struct sw_error *err)
 {
     const struct sw_diff_side *a = &f->before, *b = &f->after;
@@ -199,7 +199,7 @@ bool sw_diff_mixes_profiles(const struct sw_diff_file *f)
            strcmp(f->before.chosen.cost.profile, f->after.chosen.cost.profile) != 0;
 }
 
-/* "step 1.82 -> 1.61 s (-12 %)", or "step 1.82 s" when nothing changed. */
+/* "step 1.82 -> 1.61 s (-12 %)", or "step 1.82 s" if unchanged. */
 static void say_seconds(struct line *line, const char *what, double before, double after)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], percent[32];
@@ -234,7 +234,7 @@ static void say_rate(struct line *line, double before, double after)
     say(line, ", ");
 }
 
-/* "84.7": as many digits as its neighbours. */
+/* "84.7": digits as in a data sheet. */
 static void format_scaled(double bytes, double scale, char buffer[32])
 {
     snprintf(buffer, 32, "%.*f", bytes / scale < 9.995 ? 2 : 1, bytes / scale);
@@ -291,7 +291,7 @@ static void say_memory(struct line *line, const struct sw_diff_side *before,
         say(line, " (without headroom)");
 }
 
-/* Of a step, or of a token and the first one, which serving has goals for. */
+/* Times of a step, or of a token and the first token, for which serving has goals. */
 static void say_times(struct line *line, const struct sw_diff_side *before,
                       const struct sw_diff_side *after)
 {
@@ -324,7 +324,7 @@ static void say_count(struct line *line, int32_t count, const char *what)
         say(line, "; %d %s%s", count, what, count == 1 ? "" : "s");
 }
 
-/* "; 8.03 B -> 12.1 B parameters (+51 %)" of a model that grew or shrank. */
+/* "; 8.03 B -> 12.1 B parameters (+51 %)" for a model whose size changed. */
 static void say_parameters(struct line *line, int64_t before, int64_t after)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], percent[32];
@@ -379,8 +379,8 @@ static void write_headline(struct sw_diff_file *f)
         say(&line, "; times by different profiles");
 }
 
-/* Conditions ask about the new plan; one that fits nowhere meets none. What nobody changed is not
- * judged, unless all is. */
+/* Tests conditions on the new plan; one that fits nowhere meets none. Unchanged files are tested
+ * only if all are. */
 static int test_conditions(struct sw_diff_file *f, const struct sw_diff_conditions *conditions,
                            struct sw_error *err)
 {
@@ -410,7 +410,7 @@ static int test_conditions(struct sw_diff_file *f, const struct sw_diff_conditio
     return 0;
 }
 
-/* Whether what is decided is the same, and costs the same; or nothing fits, as before. */
+/* True if decisions and costs are the same, or nothing fits, as before. */
 static bool same_plan(const struct sw_diff_file *f)
 {
     if (!f->before.fits && !f->after.fits)

@@ -70,7 +70,7 @@ static int list_entry(const char *root, const char *below, const char *name, int
         goto out;
     }
     status = 0;
-    /* folders that are links could lead in circles; what is gone since is no file */
+    /* linked folders could form cycles; a vanished file does not count */
     if (lstat(whole, &info) != 0)
         goto out;
     if (S_ISDIR(info.st_mode)) {

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* null: there is none, or nothing fits. */
+/* Writes null if the side is missing, or nothing fits. */
 static void write_side(struct sw_json *j, const char *key, const struct sw_diff_side *side)
 {
     char mesh[64];

@@ -1,9 +1,9 @@
 /* A diff as a comment on a pull request: a headline, then folded details.
  *
  * A comment has a limit. It is written as a whole; while it is too long, the least important rows
- * are given up step by step (the table below), and the comment says so. Texts come from other
- * people's files: they are shown inside <code>, with every character that could mean something to
- * Markdown or HTML as an entity, so that no name mentions anybody and no value closes a table. */
+ * are dropped step by step (the table below), with a note. Texts come from other people's files:
+ * they are shown inside <code>, with every character special in Markdown or HTML as an entity, so
+ * that no name mentions anybody and no value closes a table. */
 #include "core/base/text.h"
 #include "planner/diff/diff.h"
 #include "planner/command/format.h"
@@ -14,7 +14,7 @@
 
 enum { TEXT_BYTES = 200, HEADLINE_BYTES = 400, PLENTY = 1 << 20 };
 
-/* How many rows each part may have. */
+/* Most rows of each part. */
 struct limits {
     int32_t meshes, collectives, settings, files, details; /* details: files with folded parts */
 };
@@ -40,10 +40,10 @@ struct writer {
     const struct sw_diff *diff;
     const struct limits *limits;
     size_t limit_bytes;
-    bool cut; /* something was left out */
+    bool cut; /* true if rows were left out */
 };
 
-/* This attempt is too long already: what it would still say does not matter. */
+/* True if this attempt is too long already: further text does not matter. */
 static bool is_full(const struct writer *w)
 {
     const long used = ftell(w->out);
@@ -64,7 +64,7 @@ static void put_character(FILE *out, char c, bool in_word)
     case '>':
         fputs("&gt;", out);
         return;
-    case '@': /* and something without width, or it would still mention somebody */
+    case '@': /* followed by a character without width, or it would still mention somebody */
         fputs("&#64;&#8203;", out);
         return;
     default:
@@ -112,7 +112,7 @@ static int32_t at_most(int32_t count, int32_t limit)
     return count < limit ? count : limit;
 }
 
-/* Whether a part has anything to show; notes it when the limit is why not. */
+/* True if a part has rows to show; notes rows dropped by the limit. */
 static bool has_rows(struct writer *w, int32_t count, int32_t limit)
 {
     w->cut = w->cut || (count > 0 && limit == 0);
@@ -186,7 +186,7 @@ static void put_meshes(struct writer *w, const struct sw_diff_file *f, bool fitt
     close_details(w, count, shown);
 }
 
-/* The failed ones are never left out, nor folded. */
+/* Failed conditions are never left out or folded. */
 static void put_outcomes(struct writer *w, const struct sw_diff_file *f)
 {
     if (f->outcome_count == 0)
@@ -254,7 +254,7 @@ static void put_file(struct writer *w, const struct sw_diff_file *f, bool detail
     put_meshes(w, f, true);
 }
 
-/* Of a side: its speed, or that it has none. */
+/* Writes the speed of a side, or that it has none. */
 static void put_rate(FILE *out, const struct sw_diff_side *side)
 {
     char text[SW_FORMAT_BYTES];
@@ -284,7 +284,7 @@ static void put_verdict(FILE *out, const struct sw_diff_file *f)
 static void put_row(FILE *out, const struct sw_diff_file *f)
 {
     const struct sw_diff_side *was = &f->before, *is = &f->after;
-    const struct sw_diff_side *shown = is->fits ? is : was; /* of a step and a memory */
+    const struct sw_diff_side *shown = is->fits ? is : was; /* side of the shown step and memory */
     char delta[32] = "", step[SW_FORMAT_BYTES] = "", before[SW_FORMAT_BYTES], memory[96] = "";
     if (sw_diff_compares(f))
         sw_diff_percent(was->chosen.tokens_per_second, is->chosen.tokens_per_second, delta);
@@ -312,7 +312,7 @@ static void put_row(FILE *out, const struct sw_diff_file *f)
     fputs(" |\n", out);
 }
 
-/* Visits what is shown: what failed comes first, so that it is the last to be cut. */
+/* Visits shown files, failed ones first, since the last are cut first. */
 static const struct sw_diff_file *next_shown(const struct sw_diff *diff, int32_t *at)
 {
     for (; *at < 2 * diff->count; (*at)++) {
@@ -326,7 +326,7 @@ static const struct sw_diff_file *next_shown(const struct sw_diff *diff, int32_t
     return NULL;
 }
 
-/* One row for each run. */
+/* Writes one row for each run. */
 static void put_overview(struct writer *w)
 {
     const struct sw_diff_file *f;

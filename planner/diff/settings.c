@@ -122,7 +122,7 @@ int32_t sw_settings_compare(const struct sw_settings *before, const char *old_ba
     return count;
 }
 
-/* What a bare number of that key counts; NULL: nothing. */
+/* Unit of a bare number of that key; NULL: none. */
 static const char *unit_of(const char *key)
 {
     static const struct {
@@ -143,7 +143,7 @@ static const char *unit_of(const char *key)
     return NULL;
 }
 
-/* In binary units what is a round number of them, as memory is: "81559 MiB". */
+/* Writes binary units if round in them, as memory is: "81559 MiB". */
 static bool format_binary(double value, char buffer[SW_SETTING_TEXT])
 {
     static const struct {
@@ -161,7 +161,7 @@ static bool format_binary(double value, char buffer[SW_SETTING_TEXT])
     return false;
 }
 
-/* "80 GB" when six digits say it exactly, or "81559 MiB"; false: print the number as it is. */
+/* "80 GB" if six digits are exact, or "81559 MiB"; false: print the plain number. */
 static bool format_quantity(double value, const char *unit, char buffer[SW_SETTING_TEXT])
 {
     if (strcmp(unit, "%") == 0) {
@@ -190,8 +190,8 @@ static bool format_quantity(double value, const char *unit, char buffer[SW_SETTI
     return false;
 }
 
-/* The set that a list is, "[n1, h]" or "all" as plans and runs have it, behind a key; none where
- * the key is not there. Returns false for names that this version does not know. */
+/* Reads the set of a list, "[n1, h]" or "all", behind a key; empty if the key is missing. False:
+ * unknown names. */
 static bool read_values(const char *text, const char *key, struct sw_layer_values *set)
 {
     const char *at = strstr(text, key);
@@ -217,7 +217,7 @@ static bool read_values(const char *text, const char *key, struct sw_layer_value
     return true;
 }
 
-/* "{values: [n1, h], layers: 56, rest: [n1]}" in the words that `search` has for it. */
+/* "{values: [n1, h], layers: 56, rest: [n1]}" in the words of `plan search`. */
 static bool format_recompute(const char *value, char buffer[SW_SETTING_TEXT])
 {
     char text[SW_RECOMPUTE_BYTES];

@@ -1,4 +1,4 @@
-/* A resolved description as a flat list of key paths and values, and what differs between two:
+/* A resolved description as a flat list of key paths and values, and differences between two:
  * "run.cluster.links.nvlink.bandwidth" = "450000000000.0". */
 #ifndef SW_PLANNER_DIFF_SETTINGS_H
 #define SW_PLANNER_DIFF_SETTINGS_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct sw_setting {
-    char *key, *value; /* the list's own */
+    char *key, *value; /* owned by the list */
 };
 
 struct sw_settings {
@@ -21,7 +21,7 @@ struct sw_settings {
 /* Adds copies of both. Errors (SW_ENVIRONMENT): memory. */
 int sw_settings_add(struct sw_settings *out, const char *key, const char *value,
                     struct sw_error *err);
-/* By key, as sw_settings_compare wants them. */
+/* Sorts by key, for sw_settings_compare. */
 void sw_settings_sort(struct sw_settings *settings);
 void sw_settings_free(struct sw_settings *settings);
 
@@ -33,14 +33,14 @@ struct sw_setting_change {
     const char *old_value, *new_value; /* NULL: not set */
 };
 
-/* Lists what differs, sorted by key, into *out, which the caller frees (NULL when nothing does).
- * old_base and new_base: the folders that paths are seen from; a path that means the same from both
- * is the same. Returns the number of changes, -1 when memory runs out. Points into both lists. */
+/* Lists differences, sorted by key, in *out, which the caller frees (NULL: none). old_base and
+ * new_base: folders that paths are relative to; paths with the same target are equal. Returns the
+ * number of changes, -1 when out of memory. Points into both lists. */
 int32_t sw_settings_compare(const struct sw_settings *before, const char *old_base,
                             const struct sw_settings *after, const char *new_base,
                             struct sw_setting_change **out, struct sw_error *err);
 
-/* The value for people: quantities with their unit, paths seen from `base`, at most 200 bytes and
+/* The value for people: quantities with their unit, paths relative to `base`, at most 200 bytes and
  * an ellipsis. Returns buffer. */
 enum { SW_SETTING_TEXT = 256 };
 char *sw_setting_format(const char *key, const char *value, const char *base,

@@ -1,4 +1,4 @@
-/* One side of a diff: reading it, and finding out what it costs. */
+/* One side of a diff: reading and pricing it. */
 #include "planner/diff/diff.h"
 
 #include "core/programs/compile.h"
@@ -27,7 +27,7 @@ static void list_setting(void *context, const char *path, const char *value)
     l->failed = l->failed || sw_settings_add(l->out, path, value, l->err) != 0;
 }
 
-/* What the job does, which is no part of a plan. */
+/* Lists the job's settings, which a plan does not contain. */
 static int list_job(struct sw_diff_side *out, struct sw_error *err)
 {
     out->purpose = sw_run_purpose(out->run);
@@ -45,7 +45,7 @@ static int list_run(const struct sw_run_config *run, struct sw_settings *out, st
     return l.failed ? -1 : 0;
 }
 
-/* All that a plan file of this decision would say. */
+/* Lists all contents of a plan file with this decision. */
 static int list_plan(const struct sw_run_config *run, const struct sw_decision *decision,
                      const struct sw_plan_prediction *prediction,
                      const uint64_t program[SW_PROGRAM_KINDS], struct sw_settings *out,
@@ -74,7 +74,7 @@ static int read_plan(struct sw_diff_side *out, struct sw_error *err)
     return list_job(out, err);
 }
 
-/* As `plan search` reads it. */
+/* Prepares a run as `plan search` does. */
 static void suit_run(const struct sw_diff_reading *as, struct sw_diff_side *out)
 {
     out->suited = *sw_config_run(out->config);
@@ -85,7 +85,7 @@ static void suit_run(const struct sw_diff_reading *as, struct sw_diff_side *out)
     (void)sw_run_suit(&out->suited);
 }
 
-/* What kind it is, is known once it was read. */
+/* Applies overrides; the kind of file is known only after reading it. */
 static int override(const struct sw_diff_reading *as, struct sw_diff_side *out,
                     struct sw_error *err)
 {
@@ -110,7 +110,7 @@ int sw_diff_side_read(const char *path, const struct sw_diff_reading *as, bool q
     out->base = as->base;
     if (is_other != NULL)
         *is_other = false;
-    /* of a folder's files those that are something else are passed over, but this may be a run */
+    /* other files of a folder are skipped, but this may be a run */
     if (is_other != NULL && access(path, R_OK) != 0) {
         sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){.file = path}, "cannot open it: %s",
                    strerror(errno));
@@ -180,7 +180,8 @@ static int by_size(const void *a, const void *b)
     return 0;
 }
 
-/* The search explains only the first of the rejected; for lack of memory its numbers say enough. */
+/* Explains a rejection, since the search explains only the first; for memory its numbers
+ * suffice. */
 static void describe_verdict(const struct sw_candidate *c, struct sw_diff_verdict *v)
 {
     char needed[SW_FORMAT_BYTES], limit[SW_FORMAT_BYTES];
@@ -212,7 +213,7 @@ static int keep_verdicts(const struct sw_search *search, struct sw_diff_side *si
     return 0;
 }
 
-/* What the decision serves with, for its price and the collectives of a token. */
+/* Prices serving with the decision, and a token's collectives. */
 static int price_serving(struct sw_diff_side *side, const struct sw_decision *decision,
                          struct sw_error *err)
 {
@@ -232,7 +233,7 @@ static int price_serving(struct sw_diff_side *side, const struct sw_decision *de
     return status == 0 ? measure(side, err) : status;
 }
 
-/* The program of a decision, for its price and its collectives. */
+/* Compiles the decision's program, for its price and its collectives. */
 static int price_decision(struct sw_diff_side *side, const struct sw_decision *decision,
                           struct sw_error *err)
 {
@@ -252,7 +253,7 @@ static int price_decision(struct sw_diff_side *side, const struct sw_decision *d
     return status == 0 ? measure(side, err) : status;
 }
 
-/* closest: NULL: there is no mesh. */
+/* closest: NULL: no mesh. */
 static void say_why_not(struct sw_diff_side *side, const struct sw_candidate *closest)
 {
     if (side->fits)

@@ -13,7 +13,7 @@ static bool is_priced(const struct sw_diff_side *side)
     return side->fits && side->cost.terms.steps > 0;
 }
 
-/* True if a side is there and its cost is not known. */
+/* True if a side exists with an unknown cost. */
 static bool lacks_cost(const struct sw_diff_side *side)
 {
     return side->run != NULL && !is_priced(side);
@@ -44,7 +44,7 @@ void sw_diff_add_total(struct sw_diff_total *total, const struct sw_diff_file *f
     add_side(total, &total->after, &f->after);
 }
 
-/* "4,103 accelerator-hours, 10,257 USD"; nothing at all: "nothing". */
+/* "4,103 accelerator-hours, 10,257 USD"; "nothing" for zero. */
 static void say_sum(const struct sw_run_cost *cost, const char *currency, char out[160])
 {
     char hours[SW_FORMAT_RATE], money[SW_FORMAT_BYTES];
@@ -65,7 +65,7 @@ static void say_sum(const struct sw_run_cost *cost, const char *currency, char o
                  currency);
 }
 
-/* "A -> B (-20 %)", "A" where both are the same. */
+/* "A -> B (-20 %)", "A" if equal. */
 static void say_change(const char *before, const char *after, double was, double is, char *out,
                        size_t bytes)
 {

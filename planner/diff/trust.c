@@ -1,4 +1,4 @@
-/* What all steps of a diff's runs take, and what its times rest on: a profile and its band on each
+/* Cost of all steps of a diff's runs, and the basis of its times: a profile and its band on each
  * side. */
 #include "planner/diff/diff.h"
 
@@ -32,7 +32,7 @@ char *sw_diff_trust(const struct sw_diff_file *f, char buffer[SW_DIFF_TRUST])
     return buffer;
 }
 
-/* "17.7 days, 217,360 accelerator-hours" of all steps. */
+/* "17.7 days, 217,360 accelerator-hours" for all steps. */
 static void say_cost(const struct sw_diff_side *side, char out[96])
 {
     char took[SW_FORMAT_BYTES], hours[SW_FORMAT_RATE];
@@ -64,7 +64,7 @@ double sw_diff_cost_ratio(const struct sw_diff_file *f)
     return hours_of_tokens(is) / hours_of_tokens(was);
 }
 
-/* Cost of runs that do not say how many steps they take. */
+/* Cost of runs that do not give their steps. */
 static void say_token_cost(const struct sw_diff_file *f, char buffer[SW_DIFF_COST])
 {
     char before[SW_FORMAT_RATE], after[SW_FORMAT_RATE], percent[32] = "";
