@@ -26,7 +26,7 @@ CEILING = {
     "planner/diff": 5,
     "planner/emit": 22,
     "planner/explain": 14,
-    "planner/fit": 58,
+    "planner/fit": 5,
     "planner/html": 5,
     "planner/job": 4,
     "planner/policy": 19,

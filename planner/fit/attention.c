@@ -1,5 +1,5 @@
-/* The grids of a chip's attention over a cache from a table of measured kernels (struct
- * sw_accelerator_config says what their shares are of). */
+/* Builds the grids of a chip's attention over a cache from a table of measured kernels (shares: see
+ * struct sw_accelerator_config). */
 #include "planner/fit/grid.h"
 #include "planner/fit/table.h"
 
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Enough of each side: of lengths as many as a grid may have. Sizes below the first length are
- * kernels' starts. */
+/* Number of sizes on each side: for lengths, as many as a grid can have. Below the first length,
+ * times are kernels' starts. */
 enum {
     ROWS = 10,
     LENGTHS = SW_MAX_PRODUCT_SIDES,
@@ -17,7 +17,7 @@ enum {
     MOST_SIZES = 64
 };
 
-/* What keys and values move while a prompt is read: read, written to the cache, and read by
+/* Traffic of keys and values while a prompt is read: read, written to the cache, and read by
  * attention, at three quarters of the memory's rate. Of 0 to 6 times, in halves, 4 to 5 leave the
  * least difference between numbers of kv heads on all four chips of the table. */
 static const double moved_while_read = 3 / 0.75;
@@ -41,7 +41,7 @@ static int add(struct sw_fit_attention *all, const struct sw_fit_kernel *point,
     return 0;
 }
 
-/* All that the header lacks, at once. */
+/* Reports all missing columns of the header at once. */
 static int check_columns(const struct sw_fit_table *t, struct sw_error *err)
 {
     static const char *const needed[] = {"phase", "batch",    "tokens",   "cached",
@@ -116,7 +116,7 @@ static bool is_of(const struct sw_fit_kernel *k, const struct sw_accelerator_con
            (k->accelerator[0] == '\0' || strcmp(k->accelerator, chip->name) == 0);
 }
 
-/* Seconds that are not the grid's: of a prompt's keys and values. */
+/* Seconds outside of the grid: of a prompt's keys and values. */
 static double apart(const struct sw_fit_kernel *k, const struct sw_accelerator_config *chip)
 {
     return k->decodes ? 0
@@ -140,8 +140,9 @@ static int32_t point_of(const struct sw_products *grid, const struct sw_product 
     return r < 0 || n < 0 || k < 0 ? -1 : (r * grid->columns + n) * grid->depths + k;
 }
 
-/* The geometric mean of what was measured at each point. What did not fit the memory is as the
- * largest of the same length that did, whose kernel is as full; false: there is none. */
+/* Sets each point to the geometric mean of its measurements. Sizes that did not fit into memory
+ * take the share of the largest of the same length that did, whose kernel is as full; false:
+ * none. */
 static bool fill(const struct sw_accelerator_config *chip, enum sw_fit_phase phase,
                  const struct sw_fit_attention *all, struct sw_products *grid)
 {
@@ -167,8 +168,8 @@ static bool fill(const struct sw_accelerator_config *chip, enum sw_fit_phase pha
     return grid->rows > 1 && grid->columns > 1;
 }
 
-/* Nothing computes faster than the peak. What decodes may find keys and values in a cache, none of
- * which is ten times as fast as the memory. */
+/* Rejects times that beat the peak. Decode may find keys and values in a cache, which is less than
+ * ten times as fast as the memory. */
 static int check_times(const struct sw_accelerator_config *chip, enum sw_fit_phase phase,
                        const struct sw_fit_attention *all, struct sw_error *err)
 {

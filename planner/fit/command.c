@@ -1,5 +1,5 @@
-/* `plan fit`: a profile from measured runs, latency and curve of links from collectives, as YAML,
- * with the errors before and after as comments. */
+/* `plan fit`: fits a profile to measured runs, and latency and curves of links to collectives;
+ * prints YAML with the errors before and after as comments. */
 #include "planner/command/command.h"
 
 #include "planner/fit/fit.h"
@@ -11,10 +11,10 @@
 #include <string.h>
 
 enum { FEW_RUNS = 5, FEW_MODELS = 4 };
-static const double most = 0.9995;  /* a share that is printed as 1.000 */
-static const double least = 0.0505; /* and as 0.050, below which none is looked for */
+static const double most = 0.9995;  /* a share printed as 1.000 */
+static const double least = 0.0505; /* a share printed as 0.050, the lower limit */
 
-/* What tables of kernels hold. */
+/* Contents of tables of kernels. */
 struct kernels {
     struct sw_fit_products products;
     struct sw_fit_attention attention;
@@ -26,8 +26,8 @@ static bool ends(const char *text, const char *suffix)
     return a >= b && strcmp(text + a - b, suffix) == 0;
 }
 
-/* A description: kept when a cluster, a model or a run. Returns an exit code; *is_plan when a plan.
- */
+/* Reads a description; keeps it if a cluster, a model or a run. Returns an exit code; *is_plan is
+ * set for a plan. */
 static int read_description(struct sw_fit_set *set, const char *path, bool *is_plan)
 {
     struct sw_error err = {0};
@@ -71,7 +71,7 @@ static int read_measurements(const struct sw_options *options, const char *path,
     return sw_fit_read_collectives(links, path, options->collective < 0 ? NULL : &named, err);
 }
 
-/* Rows of a file each have their mistake, of which its error is the first. */
+/* Prints the mistakes of a file's rows, of which its error is the first. */
 static int tell_mistakes(struct sw_fit_mistakes *m, int32_t from, const struct sw_error *err)
 {
     for (int32_t i = from; i < m->count; i++)
@@ -79,8 +79,8 @@ static int tell_mistakes(struct sw_fit_mistakes *m, int32_t from, const struct s
     return m->count > from ? SW_BAD_INPUT : sw_command_fail(err);
 }
 
-/* Descriptions first, so that the order of the arguments does not matter; a plan goes with the
- * metrics file that follows it. What is wrong with any file is told, not only with the first. */
+/* Reads descriptions first, so that the order of arguments does not matter; a plan belongs to the
+ * metrics file behind it. Reports mistakes of all files, not only of the first. */
 static int read_files(const struct sw_options *options, struct sw_fit_set *set,
                       struct sw_fit_links *links, struct kernels *kernels)
 {
@@ -162,7 +162,7 @@ static int32_t count_models(const struct sw_fit_set *set, const char *name)
     return count;
 }
 
-/* Of models that were left out. */
+/* Prints the band from models left out of the fit. */
 static void print_band(const struct sw_fit_summary *other)
 {
     double low, high;
@@ -236,8 +236,8 @@ static bool are_one_group(const struct sw_fit_link_point *a, const struct sw_fit
     return a->kind == b->kind && a->ranks == b->ranks;
 }
 
-/* Every how manieth group of a level is left out: each is a fit of its own, which takes as long as
- * there are points. *whole: whether groups are left out and not points. */
+/* Interval of groups left out of a level: each omission is a fit of its own, which takes time
+ * proportional to the points. *whole: true if groups, not points, are left out. */
 static int32_t left_out_each(const struct sw_cluster_config *cluster, int32_t level,
                              const struct sw_fit_links *links, bool *whole)
 {
@@ -254,9 +254,9 @@ static int32_t left_out_each(const struct sw_cluster_config *cluster, int32_t le
     return *whole ? (int32_t)(((int64_t)groups * all + AFFORD - 1) / AFFORD) : 1;
 }
 
-/* Mean of |error| over the points of a level, -1: there are none; when leave_out each predicted
- * without itself, by the one curve of all collectives, as is what was not measured. *bias: the mean
- * of measured / predicted - 1. */
+/* Mean |error| over the points of a level, -1: none; leave_out: true to predict each without
+ * itself, by the one curve of all collectives, as for unmeasured ones. *bias: mean of measured /
+ * predicted - 1. */
 static double link_error(const struct sw_cluster_config *cluster, int32_t level,
                          const struct sw_fit_links *links, bool leave_out, double *bias)
 {
@@ -289,7 +289,7 @@ static double link_error(const struct sw_cluster_config *cluster, int32_t level,
     return count > 0 ? sum / count : -1;
 }
 
-/* Of each collective over each number of ranks, which stand together: how far off its times are. */
+/* Prints the error of times for each collective over each number of ranks, which are adjacent. */
 static void print_groups(const struct sw_cluster_config *cluster, int32_t level,
                          const struct sw_fit_links *links)
 {
@@ -311,7 +311,7 @@ static void print_groups(const struct sw_cluster_config *cluster, int32_t level,
     free(error);
 }
 
-/* A curve on each line, a point after the other. */
+/* Prints a curve on each line, one point after another. */
 static void print_collectives(const struct sw_collective_curves *own)
 {
     for (int32_t i = 0; i < own->count; i++)
@@ -325,8 +325,8 @@ static void print_collectives(const struct sw_collective_curves *own)
     printf("]");
 }
 
-/* How far a link reaches stays a word where it was one, so that the cluster may be resized. A curve
- * of which nothing was measured is the default, which is not told. */
+/* Prints a link. A span given as a word stays a word, so that the cluster can be resized. A curve
+ * without measurements is the default, and left out. */
 static void print_link(const struct sw_cluster_config *c, const struct sw_link_config *link)
 {
     const struct sw_curve *curve = &link->efficiency;
@@ -401,7 +401,7 @@ static void fit_cluster(const struct sw_cluster_config *described, const struct 
     }
 }
 
-/* The points of a grid, in rows of a depth each. */
+/* Prints the points of a grid, one depth a row. */
 static void print_grid(const struct sw_products *grid, const char *indent, const char *end)
 {
     const int32_t count = grid->rows * grid->columns * grid->depths;
@@ -415,7 +415,7 @@ static void print_grid(const struct sw_products *grid, const char *indent, const
                                              : ",");
 }
 
-/* What follows is for the file of a cluster's accelerator. *fitted: counts what is printed. */
+/* Prints the heading of the part for a cluster's accelerator. *fitted: counts printed parts. */
 static void print_heading(const struct sw_accelerator_config *chip, const char *what,
                           int32_t *fitted)
 {
@@ -493,7 +493,7 @@ static int fit_chips(const struct sw_fit_set *set, const struct kernels *kernels
     return 0;
 }
 
-/* In the form of a description's notes. */
+/* Uses the form of a description's notes. */
 static void tell_skipped(const struct sw_fit_run *r)
 {
     fprintf(stderr, "%s", r->place.file);
@@ -519,7 +519,8 @@ static int fit_runs(struct sw_fit_set *set, int32_t *fitted, int32_t *skipped, s
     return 0;
 }
 
-/* Those of a table that names no accelerators, which would be fitted if a cluster had so many. */
+/* Reports rows of a table without accelerator names that would be fitted if a cluster had so
+ * many. */
 static void tell_unused(const struct sw_fit_set *set, const struct sw_fit_links *links)
 {
     int32_t unused = 0, first = -1;
@@ -533,14 +534,14 @@ static void tell_unused(const struct sw_fit_set *set, const struct sw_fit_links 
         unused += !used;
     }
     if (unused == 0 || unused == links->count)
-        return; /* all: an error */
+        return; /* none is used: an error */
     const struct sw_place at = links->point[first].place;
     fprintf(stderr,
             "%s:%d:%d: note: not used: %d collectives over more ranks than a given cluster has\n",
             at.file, at.line, at.column, unused);
 }
 
-/* The first that is wrong is told where it stands, so before they are put in another order. */
+/* The first mistake is reported at its position, so before sorting. */
 static int fit_links(const struct sw_fit_set *set, struct sw_fit_links *links, int32_t *fitted,
                      struct sw_error *err)
 {

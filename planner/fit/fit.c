@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALL_WAYS = 7 }; /* of the pattern search; the first changes all constants alike */
+enum { ALL_WAYS = 7 }; /* directions of the pattern search; the first changes all constants alike */
 
 static bool is_of(const struct sw_fit_run *r, const char *group)
 {
@@ -14,7 +14,7 @@ static bool is_of(const struct sw_fit_run *r, const char *group)
            (group == NULL || strcmp(r->group, group) == 0);
 }
 
-/* A curve of one point: what large sizes reach (op_time.c). */
+/* A curve of one point: the share of large sizes (op_time.c). */
 static struct sw_curve asymptote(double fraction)
 {
     return (struct sw_curve){1, {{1, fraction}}};
@@ -78,8 +78,8 @@ double sw_fit_error(const struct sw_fit_run *run)
     return run->predicted / run->measured - 1;
 }
 
-/* The runs decide, and where they do not (a valley in which arithmetic and memory trade), what is
- * usual: being off by a tenth costs as much as an error of 0.01 %. */
+/* Weight of the distance from defaults: where runs do not decide (a valley in which arithmetic and
+ * memory trade), a tenth off costs as much as an error of 0.01 %. */
 static const double pull = 0.01;
 
 static int objective(struct sw_fit_set *set, const char *group, const char *without,
@@ -121,8 +121,8 @@ struct sw_efficiency sw_fit_ceilings(const struct sw_fit_set *set, const char *g
                                   device->attention, device->memory, 0};
 }
 
-/* What is assumed for the device of the last of the group's runs; attention's share is that of a
- * call in the middle of what published runs make, 2.5e12 FLOP. */
+/* Defaults of the device of the group's last run; attention's share is for a call of 2.5e12 FLOP,
+ * in the middle of published runs. */
 static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *group)
 {
     const struct sw_profile_config p = sw_profile_default(chip_of(set, group));
@@ -131,13 +131,13 @@ static struct sw_efficiency usual_of(const struct sw_fit_set *set, const char *g
                                   p.memory.point[0].fraction, 0};
 }
 
-/* A pattern search from what is usual: each constant up and down, and pairs against each other,
- * since the valleys are oblique. */
+/* Pattern search from the defaults: each constant up and down, and pairs against each other, since
+ * the valleys are oblique. */
 static int search(struct sw_fit_set *set, const char *group, const char *without,
                   const double start[3], double host, size_t ways, double x[3], double *best,
                   struct sw_error *err)
 {
-    /* nothing measured so far is below a twentieth */
+    /* no measured share is below a twentieth */
     static const double least = 0.05, first_step = 0.16, last_step = 0.005;
     const struct sw_efficiency ceiling = sw_fit_ceilings(set, group);
     const double most[3] = {ceiling.matmul, ceiling.attention, ceiling.memory};
@@ -172,7 +172,7 @@ static int search(struct sw_fit_set *set, const char *group, const char *without
 int sw_fit_constants(struct sw_fit_set *set, const char *group, const char *without,
                      struct sw_efficiency *out, struct sw_error *err)
 {
-    /* a host's time must earn its place: by an error a thirtieth smaller than without it */
+    /* a host's time is fitted only if it lowers the error by a thirtieth */
     static const double hosts[] = {0, 20e-6, 80e-6}, earned = 0.97;
     const struct sw_efficiency usual = usual_of(set, group);
     const double start[3] = {usual.matmul, usual.attention, usual.memory};
@@ -195,7 +195,7 @@ int sw_fit_constants(struct sw_fit_set *set, const char *group, const char *with
     return 0;
 }
 
-/* Between the two nearest of a sorted list. */
+/* Interpolates between the two nearest of a sorted list. */
 static double percentile(const double *sorted, int32_t count, double fraction)
 {
     const double at = fraction * (count - 1);
@@ -205,8 +205,8 @@ static double percentile(const double *sorted, int32_t count, double fraction)
     return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);
 }
 
-/* The same where the runs stand for others that were not drawn: the i-th of n lies at (i - 1/2) / n
- * (Hazen 1914), where the above takes the outermost two for the ends of all that there is. */
+/* The same for runs that stand for unseen ones: the i-th of n is at (i - 1/2) / n (Hazen 1914),
+ * where percentile takes the outermost two as the ends of the whole population. */
 static double band_end(const double *sorted, int32_t count, double fraction)
 {
     const double most = (count - 0.5) / count, least = 0.5 / count;
@@ -239,9 +239,9 @@ static bool counts(const struct sw_fit_run *r, const char *group, const char *wi
     return is_of(r, group) && (without == NULL || strcmp(r->model, without) != 0);
 }
 
-/* How many runs of a model of their own these are worth: n / (1 + (k - 1) rho), k the runs of the
- * mean run's model, rho the part of the variance that runs of a model share (one-way analysis of
- * variance; Kish, Survey Sampling, 1965, 5.4). Between the number of models and that of runs. */
+/* Effective number of runs, each of a model of its own: n / (1 + (k - 1) rho), with k the runs of
+ * the mean run's model and rho the share of variance between models (one-way analysis of variance;
+ * Kish, Survey Sampling, 1965, 5.4). Between the number of models and that of runs. */
 static double worth_of(const struct sw_fit_set *set, const char *group, const char *without,
                        const struct sw_fit_summary *all)
 {
@@ -359,7 +359,7 @@ int sw_fit_leave_one_out(struct sw_fit_set *set, const char *group, struct sw_er
     if (kept == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "out of memory while fitting");
     for (int32_t i = 0; i < set->count; i++) {
-        struct sw_efficiency constants; /* searched from the start: nothing of the model left out */
+        struct sw_efficiency constants; /* searched from the start: no model left out */
         const char *model = set->run[i].model;
         if (!is_of(&set->run[i], group) || !is_first_of_model(set, group, i))
             continue;

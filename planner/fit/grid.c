@@ -36,7 +36,7 @@ void sw_fit_side_spread(double *side, int32_t *count, int32_t room)
         return;
     for (int32_t i = 0, next = 0; i < room; i++) {
         const double wanted = from + (to - from) * i / (room - 1);
-        /* of those that are left as many stay as are still wanted */
+        /* keep as many of the rest as are still wanted */
         while (next + 1 <= *count - (room - i) &&
                fabs(log(side[next + 1]) - wanted) < fabs(log(side[next]) - wanted) - 1e-9)
             next++;
@@ -64,6 +64,6 @@ void sw_fit_errors_sum(double *errors, int32_t count, struct sw_fit_summary *out
     for (int32_t i = 0; i < count; i++)
         out->mean += errors[i] / count;
     out->low = errors[count / 2];
-    out->p90 = errors[count > 2 ? (count - 1) * 9 / 10 : count - 1]; /* no less than the median */
+    out->p90 = errors[count > 2 ? (count - 1) * 9 / 10 : count - 1]; /* at least the median */
     out->worst = errors[count - 1];
 }

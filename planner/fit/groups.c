@@ -1,5 +1,5 @@
-/* Measured collectives in an order in which each group of them is fitted once, and repeated ones of
- * a table that is too long to take every row for itself. */
+/* Sorts measured collectives so that each group is fitted once, and merges repeated ones if there
+ * are too many rows. */
 #include "planner/fit/fit.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static int compare_kinds(const struct sw_fit_link_point *x, const struct sw_fit_
     return (x->ranks > y->ranks) - (x->ranks < y->ranks);
 }
 
-/* Of one group as they were: their places in memory. */
+/* Inside a group in the original order, by addresses. */
 static int compare_groups(const void *a, const void *b)
 {
     const struct sw_fit_link_point *x = *(struct sw_fit_link_point *const *)a,
@@ -21,7 +21,7 @@ static int compare_groups(const void *a, const void *b)
     return kinds != 0 ? kinds : (x > y) - (x < y);
 }
 
-/* What was measured, whatever it took. */
+/* Compares measurements without their times. */
 static int compare_sizes(const struct sw_fit_link_point *x, const struct sw_fit_link_point *y)
 {
     const int kinds = compare_kinds(x, y),
@@ -40,7 +40,7 @@ static int compare_repeats(const void *a, const void *b)
                                     : (x > y) - (x < y);
 }
 
-/* Of each size the median, of two the quicker. Returns how many are left. */
+/* Keeps the median of each size, of two the quicker. Returns the number left. */
 static int32_t keep_medians(const struct sw_fit_link_point **points, int32_t count)
 {
     int32_t kept = 0;

@@ -1,4 +1,4 @@
-/* Latency and size -> bandwidth curve of a link from measured collectives. */
+/* Fits a link's latency and its bandwidth by size to measured collectives. */
 #include "core/base/file.h"
 #include "planner/command/options.h"
 #include "planner/fit/fit.h"
@@ -27,7 +27,7 @@ static int add(struct sw_fit_links *links, struct sw_fit_link_point point, struc
     return 0;
 }
 
-/* What names no collective. */
+/* Marks an unnamed collective. */
 static const enum sw_collective unnamed = SW_SLICE;
 
 static enum sw_collective kind_of(const char *text)
@@ -38,19 +38,17 @@ static enum sw_collective kind_of(const char *text)
     return unnamed;
 }
 
-/* Columns of nccl-tests' rows; its older versions leave out those that a collective does not use.
- */
+/* Columns of nccl-tests' rows; older versions leave out unused ones. */
 enum { SIZE, REDOP, ROOT, TIME, ALGBW, BUSBW, WRONG, NCCL_COLUMNS, MOST_WORDS = 32 };
 static const char *const nccl_columns[NCCL_COLUMNS] = {"size",  "redop", "root",  "time",
                                                        "algbw", "busbw", "#wrong"};
 
-/* What a file is read with. */
+/* State of reading a file. */
 struct reader {
     const char *path;
     int32_t line;
-    int32_t listed, group,
-        ranks; /* ranks that its newest list has; of them its first one's group */
-    int32_t column[NCCL_COLUMNS]; /* -1: there is none */
+    int32_t listed, group, ranks; /* ranks in its newest list; those in the group of its first */
+    int32_t column[NCCL_COLUMNS]; /* -1: none */
     enum sw_collective named;
     struct sw_fit_links *links;
 };
@@ -60,7 +58,7 @@ static int fail(const struct reader *r, struct sw_error *err, const char *what)
     return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){r->path, r->line, 1}, "%s", what);
 }
 
-/* Keeps a row's mistake and goes on; -1: no memory. */
+/* Stores a row's mistake and continues; -1: no memory. */
 static int go_on(const struct reader *r, struct sw_error *why, struct sw_error *err)
 {
     if (why->status == SW_ENVIRONMENT)
@@ -70,7 +68,7 @@ static int go_on(const struct reader *r, struct sw_error *why, struct sw_error *
     return 0;
 }
 
-/* Columns of the two kinds of tables: a rate as nccl-tests prints it, or the time. */
+/* Columns of the two kinds of tables: with a rate as nccl-tests prints it, or with the time. */
 static const struct columns {
     const char *collective, *payload, *ranks, *rate, *micros;
 } forms[] = {{"collective", "payload_bytes", "gpus", "busbw_GBps", NULL},
@@ -152,7 +150,7 @@ out:
     return status;
 }
 
-/* Cuts a line at its blanks, in place. Returns how many words, of many the first. */
+/* Splits a line at its blanks, in place. Returns the number of words, at most MOST_WORDS. */
 static int32_t split(char *line, char *word[MOST_WORDS])
 {
     int32_t count = 0;
@@ -163,8 +161,8 @@ static int32_t split(char *line, char *word[MOST_WORDS])
     return count;
 }
 
-/* "#  Rank  0 Group  0 Pid ...", of older versions without a group. Ranks 0 and on begin a list;
- * those of other groups have collectives of their own. */
+/* Reads "#  Rank  0 Group  0 Pid ...", without a group in older versions. Rank 0 begins a list;
+ * other groups have collectives of their own. */
 static int read_rank(struct reader *r, const char *line, struct sw_error *err)
 {
     int rank, group = 0;
@@ -202,7 +200,7 @@ static int read_names(struct reader *r, char *line, struct sw_error *err)
                 "of the processor; run it without");
 }
 
-/* A number in one of the columns; false: the row has none there. */
+/* Reads a number in one of the columns; false: none in the row. */
 static bool number_of(const struct reader *r, char *const *word, int32_t words, int32_t column,
                       double *out)
 {
@@ -214,9 +212,9 @@ static bool number_of(const struct reader *r, char *const *word, int32_t words, 
     return *end == '\0';
 }
 
-/* Where nothing names the collective the ratio of the two bandwidths tells those that sum: 2
- * (n-1)/n of an all_reduce, (n-1)/n of a reduce_scatter; with two ranks no ratio does, nor those
- * that only move (redop none). */
+/* Without a name, the ratio of the two bandwidths identifies summing collectives: 2 (n-1)/n for
+ * all_reduce, (n-1)/n for reduce_scatter; not with two ranks, nor for those that only move (redop
+ * none). */
 static int read_row(const struct reader *r, char *line, struct sw_error *err)
 {
     double size, micros, algbw, busbw, root, wrong;
@@ -226,7 +224,7 @@ static int read_row(const struct reader *r, char *line, struct sw_error *err)
         !number_of(r, word, words, ALGBW, &algbw) || !number_of(r, word, words, BUSBW, &busbw))
         return 0;
     if (r->ranks < 2)
-        return 0; /* reported when the file ends */
+        return 0; /* reported at the file's end */
     if (number_of(r, word, words, WRONG, &wrong) && wrong > 0)
         return fail(r, err, "its results were wrong, as '#wrong' counts: its time is of no use");
     if (number_of(r, word, words, ROOT, &root) && root >= 0)
@@ -237,7 +235,7 @@ static int read_row(const struct reader *r, char *line, struct sw_error *err)
     if (kind == unnamed && sums && algbw > 0 && r->ranks > 2)
         kind = busbw > 1.2 * algbw ? SW_ALL_REDUCE : SW_REDUCE_SCATTER;
     if (kind == unnamed && !(algbw > 0))
-        return 0; /* printed as 0.00: too small to tell anything */
+        return 0; /* printed as 0.00: too small for a measurement */
     if (kind == unnamed)
         return fail(r, err,
                     "the output does not say which collective this is: all_gather, alltoall or "
@@ -285,7 +283,7 @@ int sw_fit_read_collectives(struct sw_fit_links *links, const char *path,
         if (go_on(&r, &why, err) != 0)
             goto out;
         if (unreadable && r.named == unnamed)
-            break; /* the other rows ask the same */
+            break; /* the other rows would ask the same */
     }
     if (read < 0)
         goto out;
@@ -314,7 +312,7 @@ void sw_fit_links_free(struct sw_fit_links *links)
     memset(links, 0, sizeof *links);
 }
 
-/* All ranks in one group over neighbouring accelerators. */
+/* Span of all ranks in one group over neighbouring accelerators. */
 static struct sw_span span_of(const struct sw_cluster_config *cluster, int32_t ranks)
 {
     const struct sw_mesh mesh = sw_mesh_make(1, ranks, 1, 1);
@@ -365,9 +363,9 @@ static int compare_points(const void *a, const void *b)
     return (x->seconds > y->seconds) - (x->seconds < y->seconds);
 }
 
-/* The launch and latency that the quickest of the collectives leave room for: small ones take them
- * and nothing else, and single slow ones (a cold start) do not count. Of several numbers of steps,
- * the straight line through the quickest of each (least squares of the relative error). */
+/* Fits launch and latency to the quickest collectives: small ones have no other cost, and single
+ * slow ones (a cold start) do not count. With several numbers of steps, a straight line through the
+ * quickest of each (least squares of the relative error). */
 static void fit_latency(struct sw_cluster_config *cluster, int32_t level,
                         const struct sw_fit_link_point *points, int32_t count)
 {
@@ -408,7 +406,7 @@ static void fit_latency(struct sw_cluster_config *cluster, int32_t level,
         const double start = (t - slope * s) / w;
         link->launch_s = start > 0 && slope >= 0 ? launch + start : 0;
     }
-    /* with the launch as it is, the one factor that is left */
+    /* with the launch unchanged, the one remaining factor */
     const double more = link->launch_s > launch ? link->launch_s - launch : 0;
     double each = kinds > 1 ? (st - more * s) / ss : -1;
     for (int32_t i = 1; i < STEPS_MAX && kinds == 1; i++)
@@ -417,7 +415,7 @@ static void fit_latency(struct sw_cluster_config *cluster, int32_t level,
     link->latency_s = each > 0 ? each : 0;
 }
 
-/* Whether one that sends more took clearly less time. */
+/* True if one that sends more took clearly less time. */
 static bool beaten_by_larger(const struct sw_fit_link_point *sorted, int32_t count, int32_t index)
 {
     for (int32_t i = index + 1; i < count; i++)
@@ -426,7 +424,7 @@ static bool beaten_by_larger(const struct sw_fit_link_point *sorted, int32_t cou
     return false;
 }
 
-/* The cluster with nothing but the bytes of that level. */
+/* The cluster with only the bytes of that level. */
 static struct sw_cluster_config bare(const struct sw_cluster_config *cluster, int32_t level)
 {
     struct sw_cluster_config c = *cluster;
@@ -443,7 +441,7 @@ static struct sw_cluster_config bare(const struct sw_cluster_config *cluster, in
 int sw_fit_links_check(const struct sw_cluster_config *cluster, const struct sw_fit_links *links,
                        struct sw_error *err)
 {
-    const double most = 2; /* switches that sum halve what a port carries */
+    const double most = 2; /* switches that sum halve the bytes of a port */
     for (int32_t i = 0; i < links->count; i++) {
         const struct sw_fit_link_point *p = &links->point[i];
         const int32_t level = sw_fit_link_level(cluster, p);
@@ -460,7 +458,7 @@ int sw_fit_links_check(const struct sw_cluster_config *cluster, const struct sw_
     return 0;
 }
 
-/* What each point reaches, as it is. */
+/* Makes a curve of the points' own shares. */
 static void curve_of_points(struct sw_cluster_config *cluster, int32_t level,
                             const struct sw_fit_link_point *sorted, int32_t count)
 {
@@ -471,7 +469,7 @@ static void curve_of_points(struct sw_cluster_config *cluster, int32_t level,
         none.bytes = 0;
         const double left = sorted[i].seconds - seconds_of(cluster, &none);
         if (left < 0.1 * sorted[i].seconds || beaten_by_larger(sorted, count, i))
-            continue; /* all latency, or a cold start: says nothing of the bandwidth */
+            continue; /* all latency, or a cold start: not a measure of bandwidth */
         const double share = seconds_of(&full, &sorted[i]) / left;
         const double crossing = crossing_of(cluster, level, &sorted[i]);
         if (curve.count > 0 && curve.point[curve.count - 1].size >= crossing)
@@ -490,8 +488,8 @@ static double misfit(const struct sw_cluster_config *cluster,
     return sum;
 }
 
-/* A curve of many collectives, a point for each factor of four: a pattern search. `curve` is one of
- * that level's. */
+/* Fits a curve to many collectives, with a point for each factor of four: a pattern search. `curve`
+ * is one of that level's. */
 static void curve_of_many(const struct sw_cluster_config *cluster, int32_t level,
                           const struct sw_fit_link_point *sorted, int32_t count,
                           struct sw_curve *curve)
@@ -520,7 +518,7 @@ static void curve_of_many(const struct sw_cluster_config *cluster, int32_t level
     }
 }
 
-/* Of these points those of a collective over so many ranks. */
+/* Selects the points of a collective over that many ranks. */
 static int32_t select_points(const struct sw_fit_link_point *sorted, int32_t count,
                              enum sw_collective kind, int32_t ranks, struct sw_fit_link_point *out)
 {
@@ -531,7 +529,7 @@ static int32_t select_points(const struct sw_fit_link_point *sorted, int32_t cou
     return n;
 }
 
-/* The next number of ranks among the points; 0: there is none. */
+/* The next number of ranks among the points; 0: none. */
 static int32_t next_ranks(const struct sw_fit_link_point *points, int32_t count, int32_t after)
 {
     int32_t next = 0;
@@ -541,7 +539,7 @@ static int32_t next_ranks(const struct sw_fit_link_point *points, int32_t count,
     return next;
 }
 
-/* Curves of single collectives, each over each number of ranks of which enough was measured. */
+/* Fits curves of single collectives, one for each number of ranks with enough measurements. */
 static void curves_of_collectives(struct sw_cluster_config *cluster, int32_t level,
                                   const struct sw_fit_link_point *sorted, int32_t count,
                                   struct sw_collective_curves *own)
@@ -594,8 +592,8 @@ int32_t sw_fit_link(struct sw_cluster_config *cluster, int32_t level,
     return count;
 }
 
-/* Of so many sizes of so many points in all every how manieth is left out: each is a fit of its
- * own, which takes as long as there are points. */
+/* Interval of left-out sizes, by the numbers of sizes and points: each omission is a fit of its
+ * own, which takes time proportional to the points. */
 static int32_t left_out_each(const struct sw_fit_link_point *sorted, int32_t count)
 {
     enum { MOST = 64, LEAST = 8, MANY = 4096 };
@@ -607,7 +605,7 @@ static int32_t left_out_each(const struct sw_fit_link_point *sorted, int32_t cou
     return (sizes + most - 1) / most;
 }
 
-/* Without its points from `first` on that are of one size. Returns how many those are. */
+/* Leaves out the points from `first` on that have one size. Returns their number. */
 static int32_t leave_out(const struct sw_fit_link_point *some, int32_t count, int32_t first,
                          struct sw_fit_link_point *kept)
 {

@@ -1,4 +1,4 @@
-/* The grid of a chip's matrix products from a table of measured ones. */
+/* Builds the grid of a chip's matrix products from a table of measured ones. */
 #include "planner/fit/grid.h"
 #include "planner/fit/table.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Enough of each side: with more, what is left out is hardly nearer. */
+/* Number of sizes on each side: more hardly help the sizes between. */
 enum { ROWS = 9, SIDES = 4 };
 
 /* ---- Reading ---- */
@@ -85,8 +85,7 @@ static double share_of(const struct sw_fit_product *p, const struct sw_accelerat
     return (computing > moving ? computing : moving) / p->seconds;
 }
 
-/* The points of the grid take their shares from the table, of two alike the better; returns whether
- * every one has one. */
+/* Sets the grid's points from the table, the better of two alike; true if every one is set. */
 static bool fill(const struct sw_accelerator_config *chip, const struct sw_fit_products *all,
                  struct sw_products *grid)
 {

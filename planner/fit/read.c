@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whole numbers, which tables also write as 8.0; "16?" is 16, of which its source is not sure. */
+/* True for whole numbers, also written 8.0; "16?" is 16 with an uncertain source. */
 static bool is_whole(const char *text)
 {
     double value;
@@ -22,14 +22,14 @@ static bool is_whole(const char *text)
     return sw_fit_parse(text, bytes - doubt, &value) && floor(value) == value && fabs(value) < 1e18;
 }
 
-/* The whole number of a field that check_numbers let pass; `fallback` where it is empty. */
+/* The whole number of a field that passed check_numbers; `fallback` if empty. */
 static int64_t number(const struct sw_fit_table *t, const char *name, int64_t fallback)
 {
     const char *text = sw_fit_cell(t, name);
     return *text == '\0' ? fallback : (int64_t)strtod(text, NULL);
 }
 
-/* Columns that hold whole numbers where a row fills them. */
+/* Columns of whole numbers, if not empty. */
 static const char *const whole_columns[] = {
     "d_model",     "n_heads",          "n_layers", "d_ff",      "n_kv_heads", "vocab", "seq_len",
     "n_params",    "n_gpus",           "dp",       "fsdp",      "tp",         "sp_cp", "grad_accum",
@@ -49,7 +49,7 @@ static int check_numbers(const struct sw_fit_table *t, struct sw_error *err)
     return sw_fit_refuse(sw_fit_place(t, "tok_s_gpu"), "tok_s_gpu", "number", rate, err);
 }
 
-/* All that the header lacks, at once: no row has it. */
+/* Reports all missing columns of the header at once: no row has them. */
 static int check_columns(const struct sw_fit_table *t, struct sw_error *err)
 {
     static const char *const needed[][2] = {{"tok_s_gpu", NULL},
@@ -77,8 +77,8 @@ static bool starts(const char *text, const char *word)
     return strncmp(text, word, strlen(word)) == 0;
 }
 
-/* Every part of the label's first word is a part of the accelerator's name: "h100_80gb" is
- * "h100-sxm-80gb". */
+/* True if every part of the label's first word is a part of the accelerator's name: "h100_80gb"
+ * matches "h100-sxm-80gb". */
 static bool label_matches(const char *label, const char *name)
 {
     while (*label != '\0' && !isspace((unsigned char)*label)) {
@@ -104,7 +104,7 @@ const struct sw_cluster_config *sw_fit_cluster_of(const struct sw_config *config
     return run != NULL ? &run->cluster : sw_config_cluster(config);
 }
 
-/* By its own name where the row has one, else by its accelerator's. */
+/* Finds a cluster by the row's name for it, else by its accelerator's. */
 static const struct sw_cluster_config *find_cluster(const struct sw_fit_set *set, const char *name,
                                                     const char *label)
 {
@@ -134,8 +134,8 @@ static const struct sw_model_config *find_model(const struct sw_fit_set *set, co
     return NULL;
 }
 
-/* A model by its sizes. An MLP of two matrices 4 h wide is mapped to our gated one of three with as
- * many parameters, 8/3 h rounded to 64. */
+/* Makes a model from its sizes. An MLP of two matrices 4 h wide is mapped to our gated one of three
+ * with as many parameters, 8/3 h rounded to 64. */
 static bool model_by_sizes(const struct sw_fit_table *t, struct sw_model *m)
 {
     const char *notes = sw_fit_cell(t, "arch_notes");
@@ -166,7 +166,7 @@ static bool model_by_sizes(const struct sw_fit_table *t, struct sw_model *m)
         gated ? width : (int64_t)(times * 2.0 / 3.0 * (double)h / 64.0 + 0.5) * 64;
     if (m->intermediate_size < 1 || m->vocab_size < 2 || m->vocab_size > 1 << 30)
         return false;
-    /* tied or not: whichever is nearer to the number of parameters that the row gives */
+    /* tied or not: whichever is nearer to the row's number of parameters */
     const double table = (double)m->vocab_size * (double)h;
     const double rest = (double)layers * (4.0 * (double)h * (double)h +
                                           3.0 * (double)h * (double)m->intermediate_size);
@@ -176,19 +176,19 @@ static bool model_by_sizes(const struct sw_fit_table *t, struct sw_model *m)
     return true;
 }
 
-/* t (NULL: no table) and a column: what it is about. */
+/* Skips a row; t (NULL: no table) and the column that causes it. */
 static void skip(const struct sw_fit_table *t, struct sw_fit_run *r, const char *column,
                  const char *why)
 {
     if (t != NULL)
         r->place = sw_fit_place(t, column);
-    sw_text_shown(why, sizeof r->skipped - 4, r->skipped); /* it may name what the table has */
+    sw_text_shown(why, sizeof r->skipped - 4, r->skipped); /* it may quote the table */
 }
 
 static const double most_tokens = (double)(INT64_C(1) << 40);
 
-/* Of ZeRO-1 and 2 tables count all ranks that share a batch as dp: those split the state, and are
- * our fsdp. A row with another fsdp says which part of them does. */
+/* Tables of ZeRO-1 and 2 count all ranks that share a batch as dp: those split the state, and are
+ * our fsdp. A row's own fsdp gives the part that does. */
 static void read_zero(const struct sw_fit_table *t, struct sw_fit_run *r, int64_t *dp,
                       int64_t *fsdp)
 {
@@ -201,7 +201,7 @@ static void read_zero(const struct sw_fit_table *t, struct sw_fit_run *r, int64_
     *dp = 1;
 }
 
-/* Sizes of the mesh and the batch. */
+/* Reads sizes of the mesh and the batch. */
 static int read_layout(const struct sw_fit_table *t, struct sw_fit_run *r, struct sw_error *err)
 {
     const int64_t ranks = number(t, "n_gpus", 0), sequence = number(t, "seq_len", 0);
@@ -215,11 +215,11 @@ static int read_layout(const struct sw_fit_table *t, struct sw_fit_run *r, struc
         return sw_fit_fail_row(t, err, "a row needs n_gpus, seq_len and micro_batch of at least 1");
     if (sequence > 1 << 30 || micro > 1 << 16 || accumulation > 1 << 16)
         return sw_fit_fail_row(t, err, "seq_len, micro_batch or grad_accum is too large");
-    /* counted in whole numbers of 64 bits, of bytes, too */
+    /* numbers of tokens and bytes must fit into 64 bits */
     if ((double)ranks * (double)micro * (double)accumulation * (double)sequence > most_tokens)
         return sw_fit_fail_row(t, err, "more tokens in a step than 2^40");
     read_zero(t, r, &dp, &fsdp);
-    /* in doubles: four columns of any size */
+    /* in doubles, since four columns may have any size */
     const bool whole = (double)dp * (double)fsdp * (double)tp * (double)sp == (double)ranks;
     r->accelerators = (int32_t)ranks;
     r->decision = (struct sw_decision){
@@ -244,7 +244,7 @@ static int read_layout(const struct sw_fit_table *t, struct sw_fit_run *r, struc
     return 0;
 }
 
-/* The cluster with as many nodes as the run had. */
+/* Gives the cluster the run's number of nodes. */
 static void fit_cluster(struct sw_cluster_config *c, int32_t ranks)
 {
     if (ranks < c->accelerators_per_node)
@@ -254,7 +254,7 @@ static void fit_cluster(struct sw_cluster_config *c, int32_t ranks)
         c->link[c->link_count - 1].spans = ranks;
 }
 
-/* Nothing is faster than its peak: units were mixed up, or one figure is of all accelerators. */
+/* Rejects rates above the peak: units were mixed up, or one figure is for all accelerators. */
 static int check_rate(const struct sw_fit_table *t, struct sw_fit_run *r, struct sw_error *err)
 {
     struct sw_program_options options;
@@ -301,8 +301,8 @@ static bool leaves_headroom(const struct sw_fit_run *r)
            (1 - usual_headroom) * (double)r->run.cluster.accelerator.memory_bytes;
 }
 
-/* "selective" means something else in every framework: all up to attention's result, or where that
- * does not fit, everything. */
+/* "selective" differs between frameworks: all values up to attention's result, or if that does not
+ * fit, everything. */
 static int compile_selective(struct sw_fit_run *r, struct sw_error *err)
 {
     struct sw_layer_values values;
@@ -318,8 +318,8 @@ static int compile_selective(struct sw_fit_run *r, struct sw_error *err)
     return compile(r, err);
 }
 
-/* Makes norms and what the MLP's two halves give again, as kernels that fuse them do, where the row
- * does not say what is made again and the program that keeps everything leaves no headroom. */
+/* If the row does not give recomputation and the program that keeps everything leaves no headroom:
+ * recomputes norms and the MLP's product, as fused kernels do. */
 static int compile_untold(struct sw_fit_run *r, struct sw_error *err)
 {
     static const struct sw_name_config names[] = {{.name = "n1"}, {.name = "n2"}, {.name = "h"}};
@@ -339,7 +339,7 @@ static int compile_untold(struct sw_fit_run *r, struct sw_error *err)
     return compile(r, err);
 }
 
-/* Recomputation as the row tells it. */
+/* Compiles with the row's recomputation. */
 static int compile_level(const struct sw_fit_table *t, struct sw_fit_run *r, struct sw_error *err)
 {
     const char *level = sw_fit_cell(t, "act_ckpt");
@@ -388,7 +388,7 @@ static int read_run(struct sw_fit_set *set, const struct sw_fit_table *t, struct
         return -1;
     if (!(r->measured > 0))
         return sw_fit_fail_row(t, err, "a row needs tok_s_gpu, tokens per second and accelerator");
-    if (*software != '\0' && !sw_text_is_name(software)) /* it becomes a profile's */
+    if (*software != '\0' && !sw_text_is_name(software)) /* it becomes a profile's name */
         return sw_fit_refuse(sw_fit_place(t, "software"), "software",
                              "name of letters, digits, '.', '_' or '-'", software, err);
     if (read_layout(t, r, err) != 0)
@@ -446,7 +446,7 @@ static struct sw_fit_run *add_run(struct sw_fit_set *set, struct sw_error *err)
     return r;
 }
 
-/* The last one, which is wrong; NULL: none was added. */
+/* Drops the last run, which has a mistake; NULL: none was added. */
 static void drop(struct sw_fit_set *set, struct sw_fit_run *r)
 {
     if (r == NULL)

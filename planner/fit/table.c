@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_SHOWN = 40 }; /* bytes of a value in a message */
+enum { MOST_SHOWN = 40 }; /* most bytes of a value in a message */
 
 /* ---- Lines ---- */
 
@@ -25,12 +25,12 @@ int sw_fit_read_line(const char *path, FILE *in, int32_t line, char text[SW_FIT_
         return 1;
     const size_t bytes = strlen(text) - (sizeof mark - 1);
     memmove(text, text + sizeof mark - 1, bytes + 1);
-    if (strchr(text, '\n') == NULL) /* the end of a line that filled the buffer, if it has one */
+    if (strchr(text, '\n') == NULL) /* the rest of a line that filled the buffer */
         (void)fgets(text + bytes, (int)(SW_FIT_LINE_BYTES - bytes), in);
     return 1;
 }
 
-/* A line without its end: 1; 0: the file has ended; -1: it is longer than any, or no text. */
+/* Reads a line without its end: 1; 0: end of file; -1: too long, or no text. */
 static int read_line(struct sw_fit_table *t, char text[SW_FIT_LINE_BYTES], struct sw_error *err)
 {
     const int read = t->ended ? 0 : sw_fit_read_line(t->path, t->in, t->line, text, err);
@@ -53,7 +53,7 @@ static int read_line(struct sw_fit_table *t, char text[SW_FIT_LINE_BYTES], struc
                       SW_FIT_LINE_BYTES);
 }
 
-/* The next that counts. */
+/* Reads the next line with cells. */
 static int next_line(struct sw_fit_table *t, char text[SW_FIT_LINE_BYTES], struct sw_error *err)
 {
     int read;
@@ -63,7 +63,8 @@ static int next_line(struct sw_fit_table *t, char text[SW_FIT_LINE_BYTES], struc
     return read;
 }
 
-/* Cuts a line at its commas, in place. Returns how many, -1: too many or an open quote. */
+/* Splits a line at its commas, in place. Returns the number of cells, -1: too many or an open
+ * quote. */
 static int32_t split(char *text, char *out[SW_FIT_COLUMNS], int32_t column[SW_FIT_COLUMNS])
 {
     int32_t count = 0;
@@ -104,7 +105,7 @@ int sw_fit_fail_row(const struct sw_fit_table *t, struct sw_error *err, const ch
                       "%s", what);
 }
 
-/* Of two columns of one name nobody knows which is meant. Those without one are none. */
+/* Rejects two columns of one name. Columns without a name are ignored. */
 static int check_names(const struct sw_fit_table *t, struct sw_error *err)
 {
     char shown[MOST_SHOWN + 4];
@@ -118,7 +119,7 @@ static int check_names(const struct sw_fit_table *t, struct sw_error *err)
     return 0;
 }
 
-/* The names stand in the header; read: whether there was such a line. */
+/* Reads the names in the header; read: false if there was no such line. */
 static struct sw_fit_table *begin(struct sw_fit_table *t, bool read, struct sw_error *err)
 {
     const bool others = strpbrk(t->header, ";\t") != NULL;
@@ -179,7 +180,7 @@ void sw_fit_table_close(struct sw_fit_table *t)
     free(t);
 }
 
-/* As 9,000 for 9000: then every cell behind it is another column's. */
+/* Rejects extra cells, as from 9,000 for 9000, which shift all cells behind. */
 static int check_fields(struct sw_fit_table *t, struct sw_error *err)
 {
     int32_t at = t->columns;
@@ -217,7 +218,7 @@ bool sw_fit_table_has(const struct sw_fit_table *t, const char *name)
     return false;
 }
 
-/* Which field a column is; -1: the table has none, or the row is shorter. */
+/* Index of a column's field; -1: not in the table, or the row is shorter. */
 static int32_t index_of(const struct sw_fit_table *t, const char *name)
 {
     for (int32_t i = 0; i < t->columns && i < t->fields; i++)
