@@ -28,7 +28,6 @@ CEILING = {
     "planner/explain": 14,
     "planner/fit": 5,
     "planner/html": 5,
-    "planner/job": 4,
     "planner/policy": 19,
     "planner/scheduler": 22,
     "planner/search": 28,

@@ -266,7 +266,7 @@ static void ask_for_unrecorded(struct sw_statuses *all, double limit_seconds)
         return;
     if (queue->ask(NULL, 0, limit_seconds, &mine, &trouble) != 0 &&
         ((!all->asked && !s->queueless) || all->every_job))
-        all->trouble = trouble; /* else it did answer, about recorded jobs */
+        all->trouble = trouble; /* the answer covers recorded jobs */
     if (!sw_owned_find_more(&mine, &all->jobs, s)) {
         sw_queued_jobs_free(&mine);
         return;

@@ -61,7 +61,7 @@ struct sw_run_status {
     int64_t attempt_number, step, steps; /* 0: unknown */
     int64_t told_steps; /* set by a caller that read the run's file; used if nothing else gives
                            it */
-    double predicted, low, high;                          /* of a step; 0: unknown */
+    double predicted, low, high;                          /* seconds of a step; 0: unknown */
     double left_seconds;                                  /* -1: unknown */
     int64_t checkpoint_step;                              /* -1: none */
     double checkpoint_age;                                /* seconds; -1 */
@@ -75,12 +75,12 @@ struct sw_run_status {
 struct sw_statuses {
     struct sw_run_status *run;
     int32_t count;
-    const struct sw_scheduler *scheduler; /* of all runs */
+    const struct sw_scheduler *scheduler; /* for all runs */
     struct sw_queued_jobs jobs, history;  /* the answers */
     bool asked;                           /* true if the controller answered, or there was
                                              nothing to ask */
     bool every_job;          /* set by a caller that needs all live jobs of its one run */
-    struct sw_error trouble; /* why it did not answer; status SW_OK: it did */
+    struct sw_error trouble; /* reason for no answer; status SW_OK: it did */
 };
 
 /* Reads the folders; the names are copied. A folder with unreadable files gets a note. Errors
