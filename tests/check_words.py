@@ -29,7 +29,7 @@ CEILING = {
     "planner/fit": 5,
     "planner/html": 5,
     "planner/policy": 19,
-    "planner/scheduler": 22,
+    "planner/scheduler": 13,
     "planner/search": 28,
     "planner/submit": 31,
     "planner/supervise": 50,

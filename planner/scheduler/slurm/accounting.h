@@ -65,7 +65,7 @@ struct sw_slurm_qos {
     bool keeps_usage;       /* NoDecay: true if usage does not decay */
 };
 
-struct sw_slurm_association {      /* of the user with an account, or of the account itself */
+struct sw_slurm_association {      /* the user's with an account, or of the account itself */
     char account[64], parent[64];  /* parent: for the account itself; "": the root, or unknown */
     char partition[64];            /* "": any */
     char default_qos[64];          /* "": unknown */

@@ -5,7 +5,7 @@
 
 #include "planner/command/process.h"
 
-/* As sw_process_run, without the variables of Slurm's commands (SLURM_*, SBATCH_*, SQUEUE_*,
+/* Like sw_process_run, but without the variables of Slurm's commands (SLURM_*, SBATCH_*, SQUEUE_*,
  * SCANCEL_* ...), except SLURM_CONF, SLURM_CONF_SERVER and SLURM_JWT, and with
  * SLURM_TIME_FORMAT=standard. Fails (SW_ENVIRONMENT), and starts nothing, if SLURM_CLUSTERS names
  * another cluster than the one that would be asked. A command whose controller is down waits for a

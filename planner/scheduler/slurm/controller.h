@@ -91,7 +91,7 @@ struct sw_slurm_partition {
     bool is_default, up;                /* up: true if it takes jobs and starts them */
     int32_t min_nodes, max_nodes;       /* nodes of a job; 0: no limit */
     int32_t max_cpus_per_node;          /* 0: no limit */
-    double max_time, default_time;      /* of a job; INFINITY: no limit; default 0: none */
+    double max_time, default_time;      /* seconds of a job; INFINITY: no limit; default 0: none */
     struct sw_slurm_memory most, given; /* like the site's; mb 0: the site's applies */
     bool whole_nodes;                   /* OverSubscribe=EXCLUSIVE */
     bool needs_reservation, root_only;  /* ReqResv, RootOnly */

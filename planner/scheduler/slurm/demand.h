@@ -15,8 +15,8 @@ enum sw_slurm_memory_by {
 struct sw_slurm_demand {
     int32_t nodes;              /* at least */
     int64_t cpus;               /* processors of a node */
-    int64_t all_cpus, all_gpus; /* of the job, if more than nodes times a node's */
-    struct sw_slurm_gpus gpus;  /* of a node */
+    int64_t all_cpus, all_gpus; /* the job's, if more than nodes times a node's */
+    struct sw_slurm_gpus gpus;  /* on a node */
     const char *gpus_text;      /* text of the option; NULL: none */
     enum sw_slurm_memory_by memory_by;
     int64_t memory_mb;

@@ -23,7 +23,7 @@ struct sw_import {
     bool named;              /* true if the user named the accelerator: nothing about it is
                                 assumed */
     const char *accelerator; /* its file, as named in the cluster file; NULL: the sheet */
-    int64_t memory_mb;       /* of the smallest node */
+    int64_t memory_mb;       /* the smallest node's */
     int64_t given_mb;        /* MB of a node's memory for a job; 0: all */
     int32_t cpus_per_task;   /* 0: unknown */
     char constraint[64];     /* feature of these nodes only; "": not needed */
@@ -46,7 +46,7 @@ struct sw_import {
 /* An accelerator named by the user: a shipped one, or a file. */
 struct sw_import_accelerator {
     const struct sw_catalog_entry *sheet; /* NULL: not shipped */
-    const char *path;                     /* as named in the cluster file; NULL: the sheet's */
+    const char *path;                     /* name in the cluster file; NULL: the sheet's */
 };
 
 /* accelerator NULL: by gres and features. partition NULL: the default one or, if that has no GPUs,

@@ -253,8 +253,8 @@ static int fail_asked(const char *program, struct sw_process_result *result, dou
                    result->exit_code);
 }
 
-/* which: option that narrows squeue's jobs; NULL: none. -a: without it squeue leaves out jobs in
- * hidden partitions, and in those of other groups. */
+/* Asks squeue. which: option that narrows squeue's jobs; NULL: none. -a: without it squeue leaves
+ * out jobs in hidden partitions, and in those of other groups. */
 static int ask(const char *format, const char *which, double limit_seconds,
                struct sw_queued_jobs *out, struct sw_error *err)
 {
@@ -267,7 +267,7 @@ static int ask(const char *format, const char *which, double limit_seconds,
     } else if (status == 0 && (result.timed_out || result.diagnostics == NULL ||
                                strstr(result.diagnostics, "Invalid job id") == NULL)) {
         status = fail_asked("squeue", &result, limit_seconds, out, err);
-    } /* else the only requested job is unknown */
+    } /* if not, the only requested job is unknown */
     sw_process_free(&result);
     return status;
 }
