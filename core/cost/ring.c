@@ -53,7 +53,7 @@ static void add_steps(struct sw_ring_time *out, int32_t steps, double sent, doub
     out->messages = messages;
 }
 
-/* What the hops of one round send: groups of steps alike. */
+/* Groups of steps in one round that send alike. */
 enum { MOST_GROUPS = 16 };
 struct round {
     int32_t count; /* above MOST_GROUPS: not all of them are kept */

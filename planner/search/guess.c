@@ -34,8 +34,8 @@ static struct ring ring_of(const struct sw_program *p, const struct sw_traffic *
     if (t->part != SW_TRAFFIC_RING)
         return ring;
     sw_ring_blocks_of(p, &p->ops[t->op], &ring.blocks);
-    ring.block = sw_cost_op_seconds(p, &p->ops[t->op], &run->cluster, NULL) /
-                 sw_ring_hops(&ring.blocks);
+    ring.block =
+        sw_cost_op_seconds(p, &p->ops[t->op], &run->cluster, NULL) / sw_ring_hops(&ring.blocks);
     return ring;
 }
 

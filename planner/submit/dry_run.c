@@ -25,7 +25,7 @@ enum { SCRIPT_BYTES_MAX = 1 << 22 };
 struct whole {
     int32_t stages; /* 0: the run has none */
     int64_t steps;
-    double seconds; /* of the steps with saves and evaluations, without starts and waits */
+    double seconds; /* steps with saves and evaluations, without starts and waits */
 };
 
 /* ---- The job that would be submitted ---- */
