@@ -146,12 +146,33 @@ const char *sw_model_no_file(const struct node *value);
 /* Tokens up to which a model with dual_chunk_attention_config has plain attention: a chunk without
  * its local part (vLLM, "dual_chunk_attention"). 0: no such config. */
 int64_t sw_model_plain_tokens(const struct node *root);
+/* Properties that each model of a family has. */
+enum family_part {
+    QKV_BIAS = 1,
+    HEAD_NORMS = 2,
+    WHOLE_NORMS = 4,
+    POST_NORMS = 8,
+    FUSED_STORED = 16
+};
+bool sw_model_has_part(uint8_t family, enum family_part part);
+/* Reports a key with an effect that the family does not read; returns false. */
+bool sw_model_not_read(struct sw_config *c, const struct section *s, const char *key,
+                       uint8_t family);
+extern const struct field_type sw_type_architectures, sw_type_model_type;
+extern const char *const sw_activation_words[];
+
+/* family_keys.c */
 /* Applies the family's fixed properties and its reading of the keys; false: reported. Keys that its
  * files need and this one lacks are reported and become bad. */
 bool sw_model_apply_family(struct sw_config *c, struct section *section,
                            struct sw_model_config *model);
-extern const struct field_type sw_type_architectures, sw_type_model_type, sw_type_layer_types;
-extern const char *const sw_activation_words[];
+
+/* layer_kinds.c */
+/* Decides which layers have a window, and their rotary positions. Returns false if a key is wrong
+ * or does not apply to the family (reported). */
+bool sw_model_apply_windows(struct sw_config *c, const struct section *s,
+                            struct sw_model_config *m);
+extern const struct field_type sw_type_layer_types;
 
 /* text_part.c */
 /* The mapping that describes the text part of a model of text and images (noted), with --set's
