@@ -1,5 +1,4 @@
-/* What `plan explain` says about checkpoints, as names and texts that the terminal and the page
- * share. */
+/* Texts of `plan explain` about checkpoints, with names, for the terminal and the page. */
 #include "planner/breakdown/data.h"
 
 #include "core/base/device.h"
@@ -46,7 +45,7 @@ static void say_pause(const struct sw_checkpoint_cost *c, struct sw_explain_line
             c->background ? sw_format_seconds(c->copy_s, d) : sw_format_duration(c->write_s, d));
 }
 
-/* Where the snapshot is, or why there is none. */
+/* Says where the snapshot is, or why there is none. */
 static void say_snapshot(const struct sw_explain *x, struct sw_explain_line *line)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES];

@@ -1,5 +1,4 @@
-/* Why the runner-up of every choice lost: each alternative is compiled and priced, everything else
- * alike. */
+/* Runners-up of every choice: each alternative is compiled and priced, all else equal. */
 #include "planner/breakdown/data.h"
 
 #include "core/cost/links.h"
@@ -19,8 +18,7 @@ static struct sw_choice *new_choice(struct sw_explain *x, const char *name)
     return choice;
 }
 
-/* How the alternative compares; `fixed`: the setting of the run file that forbids it, NULL: none.
- */
+/* Compares the alternative; `fixed`: the run file's setting that excludes it, NULL: none. */
 static void judge(const struct sw_explain *x, const struct sw_candidate *other, const char *fixed,
                   struct sw_choice *choice)
 {
@@ -66,7 +64,7 @@ static void judge(const struct sw_explain *x, const struct sw_candidate *other, 
                  fixed != NULL ? "; the run file fixes " : "", fixed != NULL ? fixed : "");
 }
 
-/* One alternative decision of the same mesh sizes. */
+/* Tries one alternative decision with the same mesh sizes. */
 static int try_decision(struct sw_explain *x, const char *name, const struct sw_decision *decision,
                         const char *fixed, const char *chosen, const char *other,
                         struct sw_error *err)
@@ -83,8 +81,8 @@ static int try_decision(struct sw_explain *x, const char *name, const struct sw_
     return 0;
 }
 
-/* The first step of the rule of rank.c on which the two differ, where a margin is left: "" for two
- * of which time alone says which is better. */
+/* The first step of the rule in rank.c on which the two differ, if a margin applies: "" if only
+ * time separates them. */
 static void margin_step(const struct sw_explain *x, const struct sw_candidate *other, char *buffer,
                         size_t bytes)
 {
@@ -108,7 +106,7 @@ static void margin_step(const struct sw_explain *x, const struct sw_candidate *o
                  mine_may ? "its tp" : "this mesh's tp", 100 * within);
 }
 
-/* The same of the bare rule. */
+/* The same for the bare rule. */
 static void strict_step(const struct sw_candidate *mine, const struct sw_candidate *other,
                         char *buffer, size_t bytes)
 {
@@ -165,7 +163,7 @@ static void mesh_choices(struct sw_explain *x)
         against_mesh(x, "mesh: fastest", &all->mesh[all->fastest], true);
 }
 
-/* The axes that split something, outermost first: orders that agree in them are the same. */
+/* Axes of more than one rank, outermost first: orders that agree in them are equal. */
 static uint32_t order_key(const struct sw_mesh *mesh)
 {
     uint32_t key = 0;
@@ -175,7 +173,7 @@ static uint32_t order_key(const struct sw_mesh *mesh)
     return key;
 }
 
-/* On another order the inner rings, where it has some. */
+/* Inner rings in another order, if it has any. */
 static int32_t inner_ring(const struct sw_explain *x, const struct sw_decision *decision)
 {
     const struct sw_axes sp = {1, {SW_SP}};
@@ -184,7 +182,7 @@ static int32_t inner_ring(const struct sw_explain *x, const struct sw_decision *
                : sw_links_inner_ring(&x->run->cluster, &decision->mesh, sp);
 }
 
-/* Of all other orders the fastest. */
+/* Finds the fastest of all other orders. */
 static int order_choice(struct sw_explain *x, struct sw_error *err)
 {
     struct sw_candidate best = {0}, candidate;
@@ -253,7 +251,7 @@ static int recompute_choices(struct sw_explain *x, struct sw_error *err)
     return 0;
 }
 
-/* The next divisor of the rank's sequences in either direction. */
+/* Tries the next divisor of the rank's sequences in either direction. */
 static int micro_batch_choices(struct sw_explain *x, struct sw_error *err)
 {
     const int32_t *size = x->c.decision.mesh.size;
@@ -281,8 +279,8 @@ static int micro_batch_choices(struct sw_explain *x, struct sw_error *err)
     return 0;
 }
 
-/* Gives a ring that is not the decision's the inner rings of its mesh, where those fit and are
- * faster than one. */
+/* Gives a ring other than the decision's the inner rings of its mesh, if these fit and are faster
+ * than one ring. */
 static int choose_rings(const struct sw_explain *x, struct sw_decision *decision,
                         struct sw_error *err)
 {
@@ -312,7 +310,7 @@ static int attention_choices(struct sw_explain *x, struct sw_error *err)
     for (int32_t s = SW_ATTENTION_RING; s < SW_ATTENTION_AUTO; s++) {
         struct sw_decision decision = *mine;
         decision.train.strategy = (enum sw_attention_strategy)s;
-        /* only a ring has a use for zigzag, and an all-to-all over heads needs none */
+        /* only a ring uses zigzag; an all-to-all over heads needs none */
         decision.train.layout = s == SW_ATTENTION_RING ? x->run->layout : SW_CONTIGUOUS;
         if (decision.train.strategy == mine->train.strategy)
             continue;
@@ -334,7 +332,7 @@ static int attention_choices(struct sw_explain *x, struct sw_error *err)
                               sw_word(sw_words_layout, decision.train.layout), err);
 }
 
-/* One ring, or inner rings of a node's ranks. */
+/* Tries one ring, or inner rings of a node's ranks. */
 static int ring_choice(struct sw_explain *x, struct sw_error *err)
 {
     const struct sw_axes sp = {1, {SW_SP}};
@@ -364,7 +362,7 @@ static int residual_choice(struct sw_explain *x, struct sw_error *err)
                         decision.train.residual_seq_tp ? "sp,tp" : "sp", err);
 }
 
-/* The setting that keeps the search from other shardings. */
+/* Setting that excludes other shardings from the search. */
 static const char *sharding_setting(const struct sw_run_config *run)
 {
     return run->zero == SW_ZERO_AUTO ? NULL
@@ -373,7 +371,7 @@ static const char *sharding_setting(const struct sw_run_config *run)
                                      : "zero: 3";
 }
 
-/* Each other sharding that 'zero: auto' would look at on the mesh. */
+/* Tries each other sharding of 'zero: auto' on the mesh. */
 static int sharding_choices(struct sw_explain *x, struct sw_error *err)
 {
     struct sw_sharding_decision choice[SW_SHARDINGS];

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All messages of a ring, one after the other. */
+/* Seconds of all messages of a ring, one after another. */
 static double ring_seconds(const struct sw_explain *x, const struct sw_traffic_walk *sent,
                            const struct sw_span *span)
 {
@@ -88,7 +88,7 @@ static void sum_ops(struct sw_explain *x)
     double sum = 0;
     for (int32_t i = 0; i < x->kind_count; i++)
         sum += x->kind[i].seconds;
-    /* sums of the same times in another order differ in their last digits */
+    /* the same times summed in another order differ in their last digits */
     const double slowed = x->c.cost.compute_seconds - sum;
     x->slowed_seconds = slowed > 1e-9 * sum ? slowed : 0;
     for (int32_t a = 0; a < SW_AXIS_COUNT; a++) {
@@ -148,7 +148,7 @@ int sw_explain_make(const struct sw_run_config *run, const struct sw_candidate *
     x->requested = requested;
     x->at = -1;
     double flops = 0;
-    /* a mesh that does not fit has a price, too, but not from the search */
+    /* a mesh that does not fit has a price, but not from the search */
     if (sw_search_model_flops(run, &flops, err) != 0 ||
         sw_search_evaluate(run, &candidate->decision, flops, &x->c, NULL, err) != 0)
         return -1;

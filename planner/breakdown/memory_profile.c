@@ -38,7 +38,7 @@ static enum sw_memory_kind kind_of_role(enum sw_role role)
     }
 }
 
-/* A parameter, cast or gathered. */
+/* True for a parameter's cast or gathered copy. */
 static bool is_weight_copy(const struct sw_program *p, int32_t value)
 {
     const int32_t base = p->values[value].base >= 0 ? p->values[value].base : value;
@@ -61,8 +61,8 @@ static enum sw_memory_kind kind_of_block(const struct sw_program *p,
                                                                    : SW_MEMORY_ACTIVATIONS;
 }
 
-/* True if a model of one layer, whose values have no stack, has the value for its layer: what its
- * regions carry, its parameters, and what ops of these regions write. */
+/* True if, in a model of one layer whose values have no stack, the value belongs to the layer:
+ * values that its regions carry, its parameters, and results of these regions' ops. */
 static bool is_of_single_layer(const struct sw_program *p, const struct sw_value *value)
 {
     const int32_t v = (int32_t)(value - p->values);
@@ -80,8 +80,8 @@ static bool is_of_single_layer(const struct sw_program *p, const struct sw_value
     return false;
 }
 
-/* A stack over layers is shared out among them (the residual has one instance more), one over a
- * part of them, too: what a layer keeps is the average then. The rest belongs to no layer. */
+/* Divides a stack over layers by their number (the residual has one instance more), also one over
+ * some of them, so that a layer's figure is the average. The rest belongs to no layer. */
 static void add_by_layer(const struct sw_program *p, const struct sw_value *value,
                          enum sw_memory_kind kind, int64_t bytes, bool single,
                          struct sw_memory_profile *out)

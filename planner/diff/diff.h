@@ -33,8 +33,8 @@ struct sw_diff_side {
     /* the run with the profile of its purpose, for a plan also with its job */
     struct sw_run_config suited;
     enum sw_purpose purpose;
-    struct sw_settings settings; /* of the description; for a plan, its decision too */
-    int64_t parameters;          /* of the model; 0: unknown */
+    struct sw_settings settings; /* the description's; for a plan, its decision too */
+    int64_t parameters;          /* the model's; 0: unknown */
 
     /* set by sw_diff_side_price */
     bool priced, fits;                  /* fits: true if it also keeps the goals of a serving run */
@@ -42,15 +42,15 @@ struct sw_diff_side {
     char why_not[1024];                 /* detail and help of the closest mesh */
     struct sw_candidate chosen;
     struct sw_settings choices; /* decision.*, of the search or the plan */
-    struct sw_run_cost cost;    /* of the whole run; terms.steps 0: unknown */
+    struct sw_run_cost cost;    /* cost of the whole run; terms.steps 0: unknown */
     struct sw_measures measures;
     struct sw_traffics traffic; /* by kind and group */
     int32_t accelerators, mesh_count, fit_count;
     struct sw_diff_verdict *verdict; /* sorted by size */
 };
 
-/* How a file is read: the folder that paths are relative to, --set overrides for a run, and the
- * stage to take. All are the caller's. */
+/* Terms for reading a file: the folder that paths are relative to, --set overrides for a run, and
+ * the stage to take. All are the caller's. */
 struct sw_diff_reading {
     const char *base;
     const struct sw_override *override; /* [override_count] */

@@ -46,7 +46,7 @@ struct sw_fit_run {
     struct sw_program *program; /* NULL: skipped */
     int64_t memory_bytes;       /* arena + reserved */
     double measured, predicted; /* tokens/s per accelerator */
-    double band_low, band_high; /* of measured / predicted time, from the last prediction */
+    double band_low, band_high; /* measured / predicted time, from the last prediction */
 };
 
 struct sw_fit_set {
@@ -54,7 +54,7 @@ struct sw_fit_set {
     int32_t count, capacity;
     struct sw_config *config[SW_FIT_MAX_CONFIGS]; /* clusters and models; owned */
     int32_t config_count;
-    struct sw_plan plan[SW_FIT_MAX_CONFIGS]; /* of metrics files; owned */
+    struct sw_plan plan[SW_FIT_MAX_CONFIGS]; /* plans of metrics files; owned */
     int32_t plan_count;
     struct sw_fit_mistakes mistakes;
 };
@@ -99,10 +99,10 @@ int sw_fit_constants(struct sw_fit_set *set, const char *group, const char *with
 
 struct sw_fit_summary {
     int32_t count, models;   /* runs, and their models */
-    double mean, p90, worst; /* of |error| */
+    double mean, p90, worst; /* statistics of |error| */
     double bias;             /* mean error: above 0 if predicted faster than measured */
     double inside;           /* share of runs whose time is in their profile's band */
-    double low, high;        /* of measured time / predicted time: 10th and 90th percentile */
+    double low, high;        /* measured time / predicted time: 10th and 90th percentile */
     double worth;            /* effective number of runs: from models to count */
 };
 /* Factor by which a band for other models is wider than that of these runs, 1 for fewer than two:
@@ -161,7 +161,7 @@ int sw_fit_products_errors(const struct sw_accelerator_config *chip,
 enum sw_fit_phase { SW_FIT_PREFILL, SW_FIT_DECODE, SW_FIT_ATTENTION_PHASES };
 struct sw_fit_kernel {
     struct sw_product size; /* in its phase's grid: struct sw_accelerator_config */
-    double kv_heads;        /* of all sequences */
+    double kv_heads;        /* over all sequences */
     double seconds;
     struct sw_place place; /* position of its time */
     bool decodes;
