@@ -20,7 +20,6 @@ CEILING = {
     "core/programs": 7,
     "core/run": 2,
     "planner": 3,
-    "planner/check": 8,
     "planner/command": 35,
     "planner/diff": 5,
     "planner/emit": 22,

@@ -73,7 +73,7 @@ static int unmet(const struct sw_options *options, const char *path,
     return SW_UNMET;
 }
 
-/* Of the plan that the run would get. */
+/* Checks the time limit with the plan that the run would get. */
 static void check_limit(const struct sw_options *options, const char *path,
                         const struct sw_run_config *run, const struct sw_decision *decision)
 {
@@ -84,7 +84,7 @@ static void check_limit(const struct sw_options *options, const char *path,
         sw_emit_warn_of_short_limit(options, path, run, lead_seconds);
 }
 
-/* Both figures of each link: which of the two a file's author had in mind is seen at once. */
+/* Prints both figures of each link, which shows at once if a file's author confused them. */
 static void print_links(const struct sw_cluster_config *cluster)
 {
     char one[SW_FORMAT_RATE], node[SW_FORMAT_RATE];
@@ -98,15 +98,15 @@ static void print_links(const struct sw_cluster_config *cluster)
     }
 }
 
-/* What a file turned out to be. */
+/* Kind and contents of a checked file. */
 struct checked {
     enum sw_config_kind kind;
-    int32_t meshes, feasible;             /* of a run; -1: it came not so far */
-    struct sw_parameter_count parameters; /* of a run or a model; total 0: not known */
+    int32_t meshes, feasible;             /* meshes of a run; -1: not reached */
+    struct sw_parameter_count parameters; /* a run's or a model's; total 0: unknown */
     struct sw_budget_source *source;      /* for all files */
 };
 
-/* How many meshes there are for it, and how large its model is. */
+/* Prints the number of meshes for a run, and the size of its model. */
 static void print_run(const char *path, const struct sw_run_config *run,
                       const struct sw_search *search, const struct sw_parameter_count *parameters)
 {
@@ -124,7 +124,7 @@ static void print_run(const char *path, const struct sw_run_config *run,
         printf("    %s\n", sw_report_parameters(parameters, text, sizeof text));
 }
 
-/* What there is to say of the mesh that a run would get, which trains or serves with it. */
+/* Reports on the mesh that a run would get for training or serving. */
 static void tell_run(const struct sw_options *options, const char *path,
                      const struct sw_run_config *run, const struct sw_search *search)
 {
@@ -144,7 +144,8 @@ static void tell_run(const struct sw_options *options, const char *path,
     sw_site_advise(options, run, &search->mesh[0], NULL);
 }
 
-/* Tells what is left to the run's account, where a scheduler can be asked. Returns an exit code. */
+/* Reports the remaining budgets of the run's account, if a scheduler can be asked. Returns an exit
+ * code. */
 static int tell_budgets(const struct sw_options *options, const char *path,
                         const struct sw_run_config *run, const struct sw_search *search,
                         struct sw_budget_source *source)
@@ -158,7 +159,7 @@ static int tell_budgets(const struct sw_options *options, const char *path,
     return status == 0 ? SW_OK : fail(options, path, &err);
 }
 
-/* A run's mesh_dim and rules are only understood by trying them, for what its job does. */
+/* Checks mesh_dim and rules by searching, for the job's purpose. */
 static int check_run(const struct sw_options *options, const char *path,
                      const struct sw_run_config *described, struct checked *out)
 {
@@ -188,9 +189,8 @@ static int check_run(const struct sw_options *options, const char *path,
     return status;
 }
 
-/* What the plan was written from may have changed since. The plan is still good by itself, so this
- * is no mistake; but nobody should believe that it says what the files say now. A plan that was
- * carried elsewhere without them is nothing to talk about. */
+/* Notes changed inputs of a plan. The plan stays valid by itself, so this is no mistake; but it no
+ * longer matches its files. Missing inputs are not mentioned: the plan was moved without them. */
 static void check_inputs(const struct sw_options *options, const char *path,
                          const struct sw_plan *plan)
 {
@@ -207,7 +207,7 @@ static void check_inputs(const struct sw_options *options, const char *path,
             snprintf(message, sizeof message, "'%.300s' %s since this plan was written",
                      plan->inputs.input[i].path,
                      state[i] == SW_INPUT_CHANGED ? "changed" : "has gone");
-            sw_text_show(message); /* a path may be any bytes */
+            sw_text_show(message); /* a path may contain any bytes */
             const char *help = "write it again with 'plan emit'";
             if (sw_annotates(options))
                 sw_annotate(options, "warning", path, 0, 0, message, help);
@@ -228,7 +228,7 @@ static int check_plan(const struct sw_options *options, const char *path)
     int status = SW_OK;
     if (sw_plan_read(path, &sw_launchers, &plan, &err) != 0)
         return fail(options, path, &err);
-    /* one that serves on a mesh that cannot train has no programs of training */
+    /* a serving plan on a mesh that cannot train has no training programs */
     const bool trains = plan.program_digest[SW_PROGRAM_TRAIN] != 0;
     if (sw_plan_program_options(plan.run, &plan.decision, &program_options, &err) != 0 ||
         (trains && sw_program_set_compile(&program_options, &programs, &err) != 0)) {
@@ -321,7 +321,7 @@ static const char *const kind_names[] = {"model", "accelerator", "cluster", "run
 enum { KINDS = sizeof kind_names / sizeof kind_names[0] };
 _Static_assert((int)SW_CONFIG_UNKNOWN == (int)KINDS, "a name for every kind, in their order");
 
-/* A file and what is said of it, as an object. */
+/* Writes a file and its messages as an object. */
 static int check_as_json(const struct sw_options *options, const char *path, struct sw_json *j,
                          struct sw_budget_source *source)
 {
@@ -346,8 +346,8 @@ static int check_as_json(const struct sw_options *options, const char *path, str
     return status;
 }
 
-/* Of several files' exit codes the gravest: the environment, then bad input, then a run that fits
- * nowhere. */
+/* Returns the worst exit code of several files: the environment, then bad input, then a run that
+ * fits nowhere. */
 int sw_command_check(const struct sw_options *options)
 {
     struct sw_budget_source source = {0};
