@@ -20,7 +20,6 @@ CEILING = {
     "core/programs": 7,
     "core/run": 2,
     "planner": 3,
-    "planner/command": 35,
     "planner/diff": 5,
     "planner/emit": 22,
     "planner/explain": 14,

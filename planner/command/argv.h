@@ -1,4 +1,4 @@
-/* The words of a command, as they are added; what cannot be had is told once, at the end. */
+/* Words of a command; failures are reported once, at the end. */
 #ifndef SW_COMMAND_ARGV_H
 #define SW_COMMAND_ARGV_H
 
@@ -8,12 +8,12 @@
 #include <stdint.h>
 
 struct sw_argv {
-    char **item; /* [count], malloc'ed, and a NULL behind them; NULL where nothing was added */
+    char **item; /* [count], malloc'ed, followed by NULL; NULL: none was added */
     int32_t count, room;
-    bool failed; /* memory ran out: something is missing */
+    bool failed; /* true once out of memory: words are missing */
 };
 
-/* Adds one word, as of printf. */
+/* Adds one formatted word. */
 void sw_argv_add(struct sw_argv *argv, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Adds copies of all words of another list. */

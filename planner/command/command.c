@@ -81,7 +81,7 @@ out:
     return config;
 }
 
-/* Options of the command line that are no overrides. */
+/* Applies options of the command line that are no overrides. */
 static void apply_options(const struct sw_options *options, struct sw_run_config *run)
 {
     if (options->mesh_dim != NULL) {
@@ -116,7 +116,7 @@ const struct sw_run_config *sw_run_file_before(const struct sw_options *options,
     return before;
 }
 
-/* Stages that a command is about. */
+/* Selects the stages that a command is about. */
 static int take_run(const struct sw_options *options, struct sw_run_file *out, struct sw_error *err)
 {
     const int32_t stages = sw_config_stage_count(out->config);
@@ -142,7 +142,7 @@ static int take_run(const struct sw_options *options, struct sw_run_file *out, s
                       options->stage, near != NULL ? near : names[0]);
 }
 
-/* The folder around the last name of a path. */
+/* Folder that contains the last name of a path. */
 static char *outer(const char *path, bool staged)
 {
     const char *slash = staged ? strrchr(path, '/') : NULL;
@@ -164,7 +164,7 @@ char *sw_run_checkpoints(const struct sw_run_config *run)
     return outer(run->checkpoint_directory, run->stage.count > 0);
 }
 
-/* True if the file is one that is installed with this program. */
+/* True if the file was installed with this program. */
 static bool is_installed(const char *file)
 {
     char self[PATH_MAX], share[PATH_MAX], folder[PATH_MAX], real[PATH_MAX];
@@ -189,7 +189,7 @@ static bool is_set(const struct sw_options *options, const char *key)
     return false;
 }
 
-/* Moves the directory of an installed run into the working directory. */
+/* Moves the directory of an installed run to the working directory. */
 static int leave_installation(const struct sw_options *options, struct sw_run_file *file,
                               struct sw_error *err)
 {

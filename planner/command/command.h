@@ -1,5 +1,5 @@
-/* What the commands of `plan` share: reading a run file, reporting mistakes, and the commands
- * themselves, each in its own file. Nothing below planner/ but main and the commands prints. */
+/* Shared by the commands of `plan`: reading a run file, reporting mistakes, and the commands
+ * themselves, each in its own file. Below planner/ only main and the commands print. */
 #ifndef SW_COMMAND_COMMAND_H
 #define SW_COMMAND_COMMAND_H
 
@@ -20,50 +20,49 @@ int sw_command_fit(const struct sw_options *options);
 int sw_command_diff(const struct sw_options *options);
 int sw_command_import_cluster(const struct sw_options *options);
 int sw_command_schema(const struct sw_options *options);
-/* The only one whose options are its own (planner/supervise): scripts write them. */
+/* The only command with its own options (planner/supervise), which scripts write. */
 int sw_command_supervise(int argc, char **argv);
 
 /* A run file, with the command line's overrides. */
 struct sw_run_file {
-    struct sw_config *config; /* owns what run points to */
-    struct sw_run_config run; /* of several stages the first, or the one that --stage names */
+    struct sw_config *config; /* owns memory of the run */
+    struct sw_run_config run; /* with stages, the first or the one of --stage */
     char *moved[2];       /* directory and checkpoint_directory of an installed run; else NULL */
-    const char *aside;    /* folder in place of the run's; NULL: none */
-    int32_t first, count; /* stages that the command is about; 0, 1 without any */
+    const char *aside;    /* folder that replaces the run's; NULL: none */
+    int32_t first, count; /* range of stages that the command is about; 0, 1 without stages */
 };
-/* Reads the only file of the options and shows its notes. absolute: paths become absolute (for
- * files that are written), and the directory of a run in PREFIX/share/shardwright, unless --set or
- * an absolute path names it, is runs/NAME of the working directory: nothing is written beside
- * installed files. Returns an exit code; mistakes are printed. Free with sw_run_file_free. */
+/* Reads the only file of the options and shows its notes. absolute: true to make paths absolute
+ * (for written files); the directory of a run in PREFIX/share/shardwright, unless --set or an
+ * absolute path names it, is then runs/NAME in the working directory: nothing is written beside
+ * installed files. Returns an exit code; prints mistakes. Free with sw_run_file_free. */
 int sw_run_file_open(const struct sw_options *options, bool absolute, struct sw_run_file *out);
-/* The same with absolute paths, without a word: true if it is a run without mistakes. Free with
+/* The same with absolute paths, silently: true for a run without mistakes. Free with
  * sw_run_file_free in any case. */
 bool sw_run_file_try(const struct sw_options *options, struct sw_run_file *out);
 void sw_run_file_free(struct sw_run_file *run_file);
 
-/* The run of stage i of those that the command is about, from 0. */
+/* The run of the i-th selected stage, from 0. */
 struct sw_run_config sw_run_file_stage(const struct sw_options *options,
                                        const struct sw_run_file *run_file, int32_t i);
-/* The run of the stage before the first that the command is about, in *before. NULL: there is none.
- */
+/* The run of the stage before the first selected one, in *before. NULL: none. */
 const struct sw_run_config *sw_run_file_before(const struct sw_options *options,
                                                const struct sw_run_file *run_file,
                                                struct sw_run_config *before);
-/* Folders of the whole run that a stage is of; for a run without stages its own. That of
- * checkpoints has a folder for each stage; where those have their checkpoints inside their own, it
- * is the run's. In memory that the caller frees. NULL: no memory. */
+/* Folders of the whole run that contains a stage; for a run without stages its own. The folder of
+ * checkpoints has one for each stage; if stages keep checkpoints in their own folders, it is the
+ * run's. The caller frees them. NULL: no memory. */
 char *sw_run_folder(const struct sw_run_config *run);
 char *sw_run_checkpoints(const struct sw_run_config *run);
 
-/* Whether the data of a run that trains can be meant (sw_data_check). */
+/* Checks a training run's data (sw_data_check). */
 int sw_command_check_data(const struct sw_run_config *run, struct sw_error *err);
 
-/* As sw_config_read; "-" is standard input, seen from the working directory. */
+/* Like sw_config_read; "-" is standard input, relative to the working directory. */
 struct sw_config *sw_command_read(const char *path, enum sw_config_kind kind,
                                   const struct sw_options *options, struct sw_error *err);
-/* What messages call a file. */
+/* Name of a file in messages. */
 const char *sw_command_shown(const char *path);
-/* One line on stderr; returns the error's exit code. */
+/* Prints one line on stderr; returns the error's exit code. */
 int sw_command_fail(const struct sw_error *err);
 /* Prints errors and notes; returns the number of errors. */
 enum sw_notes { SW_NOTES_HIDDEN, SW_NOTES_SHORT /* one line each */, SW_NOTES_SHOWN };

@@ -33,7 +33,7 @@ char *sw_format_rate(double bytes_per_second, char buffer[SW_FORMAT_RATE])
     for (int i = 0; i < 2; i++) {
         double value = figure[i];
         int at = 0;
-        /* as data sheets write it: 900 GB/s, 3.35 TB/s, 3200 Gb/s */
+        /* like data sheets: 900 GB/s, 3.35 TB/s, 3200 Gb/s */
         for (; value >= (i == 0 ? 999.5 : 9999.5) && prefixes[at + 1] != '\0'; at++)
             value /= 1000;
         used += snprintf(buffer + used, (size_t)(SW_FORMAT_RATE - used), "%s%.5g %.*s%s",
@@ -51,7 +51,7 @@ char *sw_format_seconds(double seconds, char buffer[SW_FORMAT_BYTES])
     int32_t i = 0;
     if (seconds == 0)
         return strcpy(buffer, "0 s");
-    if (seconds >= 9999.5) /* nobody sees at once how long that is */
+    if (seconds >= 9999.5) /* larger numbers of seconds are hard to read */
         return sw_format_duration(seconds, buffer);
     while (i < 2 && seconds < units[i].unit * 0.9995)
         i++;

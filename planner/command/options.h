@@ -6,7 +6,7 @@
 
 enum { SW_MAX_OVERRIDES = 64, SW_MAX_FAIL_IF = 16, SW_MAX_BUDGETS = 4 };
 
-/* One bit per option: which a command accepts. */
+/* Bits of options, to select those that a command accepts. */
 enum sw_option_bit {
     SW_OPTION_JSON = 1 << 0,
     SW_OPTION_TOP = 1 << 1,
@@ -43,20 +43,20 @@ enum sw_option_bit {
 
 struct sw_json;
 
-/* What nccl-tests call their collectives, and who else does. */
+/* nccl-tests' and other names of collectives. */
 extern const struct sw_word sw_collective_words[];
 
 struct sw_options {
     bool json, rejected, program, sources;
-    enum sw_program_kind program_kind; /* where `program` */
+    enum sw_program_kind program_kind; /* if `program` */
     int64_t top;                       /* -1: not given */
-    const char *prefer;                /* of sw_prefer_words; NULL: as in the run file */
-    const char *mesh_dim;              /* NULL: as in the run file */
+    const char *prefer;                /* one of sw_prefer_words; NULL: the run file's */
+    const char *mesh_dim;              /* NULL: the run file's */
     const char *output;                /* -o; NULL: "." */
     const char *template_path;
     const char *stage;                  /* NULL: all stages of the run */
     const char *html;                   /* NULL: no page */
-    int32_t collective;                 /* enum sw_collective; -1: as the file tells */
+    int32_t collective;                 /* enum sw_collective; -1: by the file */
     const char *partition;              /* NULL: not given */
     const char *into;                   /* NULL: not given */
     const char *accelerator;            /* NULL: not given */
@@ -65,29 +65,29 @@ struct sw_options {
     const char *deadline;               /* NULL: not given */
     int32_t budget_count;
     bool dry_run, soonest, force;
-    const char *purpose; /* --for: "train", "serve"; NULL: as `job` of the run says */
+    const char *purpose; /* --for: "train", "serve"; NULL: by `job` of the run */
     struct sw_override override[SW_MAX_OVERRIDES];
     int32_t override_count;
     bool markdown;
     bool github;              /* --format github: workflow annotations */
-    struct sw_json *messages; /* of check --json: the open array of them; NULL: told as text */
+    struct sw_json *messages; /* open array of messages for check --json; NULL: messages are text */
     const char *fail_if[SW_MAX_FAIL_IF];
     int32_t fail_if_count;
-    bool fail_all; /* conditions are also about what did not change */
+    bool fail_all; /* true to test conditions on unchanged runs, too */
     bool watch, follow, now;
-    bool report;                          /* where the run's time went */
+    bool report;                          /* true to report the run's hours */
     int64_t lines;                        /* -1: not given */
-    const struct sw_launchers *launchers; /* that descriptions may name; set by main */
-    const char *commit;                   /* this program was built from; set by main; "": none */
+    const struct sw_launchers *launchers; /* launchers for descriptions; set by main */
+    const char *commit;                   /* commit of this program; set by main; "": unknown */
     char **files; /* the arguments that are no options, in the caller's argv */
     int32_t file_count;
 };
 
-/* As sw_arguments_parse; accepted: sw_option_bit. */
+/* Like sw_arguments_parse; accepted: sw_option_bit. */
 int sw_options_parse(const char *command, int argc, char **argv, uint32_t accepted,
                      struct sw_options *out, struct sw_error *err);
 
-/* Lines of help for the accepted options. */
+/* Writes help for the accepted options. */
 void sw_options_help(FILE *out, uint32_t accepted);
 
 #endif

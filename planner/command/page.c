@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-/* Every colour stands against its background with a contrast of 4.5 or more where text is on it,
- * else of 3 or more. */
+/* Every colour has a contrast of at least 4.5 to its background under text, else at least 3. */
 static const char style[] =
     ":root{color-scheme:light dark;--bg:#fff;--fg:#1b1f24;--dim:#57606a;--line:#c4cad1;"
     "--soft:#f2f4f7;--bad:#b3261e;--good:#116329;--dp:#7b3fa0;--fsdp:#1f5fbf;--tp:#a84700;"
@@ -91,7 +90,7 @@ void sw_html_label(FILE *out, double x, double y, const char *anchor, const char
     fputs("</text>\n", out);
 }
 
-/* 12 units high: 7 wide on average in the fonts that browsers have. */
+/* 12 units high, 7 wide on average in browsers' fonts. */
 bool sw_html_fits(const char *text, double width)
 {
     return (double)strlen(text) * 7 + 6 <= width;

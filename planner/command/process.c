@@ -53,11 +53,11 @@ static char **clean_environment(const struct sw_process_client *client)
     return out;
 }
 
-/* What one pipe has brought. */
+/* Data from one pipe. */
 struct stream {
     char *text;
     size_t bytes, room, most;
-    bool full; /* more came than `most` */
+    bool full; /* true if more came than `most` */
 };
 
 static int append(struct stream *s, const char *data, size_t bytes)
@@ -100,7 +100,7 @@ static _Noreturn void become(const char *const *argv, char **environment, int in
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
     signal(SIGXFSZ, SIG_DFL);
-    setpgid(0, 0); /* so that a time-out ends what it started, too */
+    setpgid(0, 0); /* a timeout then also ends its children */
     if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
         _exit(127);
     execvpe(argv[0], (char *const *)argv, environment);
@@ -110,7 +110,7 @@ static _Noreturn void become(const char *const *argv, char **environment, int in
     _exit(127);
 }
 
-/* The input as an open file, so that a program that does not read it blocks nobody. */
+/* The input as an open file, so that a program that does not read it cannot block. */
 static int input_file(const char *input)
 {
     if (input == NULL)
@@ -125,7 +125,7 @@ static int input_file(const char *input)
     return fd;
 }
 
-/* Reads both pipes until they end or the time is over. -1: no memory, or too much of it. */
+/* Reads both pipes until they end or time is over. -1: no memory, or too much data. */
 static int gather(int out, int errors, double deadline, struct stream streams[2], bool *timed_out)
 {
     struct pollfd fds[2] = {{.fd = out, .events = POLLIN}, {.fd = errors, .events = POLLIN}};
@@ -150,8 +150,7 @@ static int gather(int out, int errors, double deadline, struct stream streams[2]
     return 0;
 }
 
-/* Its exit code, once it has ended by itself within the time, and as long a time as it is given
- * after TERM. */
+/* Exit code once it has ended by itself in time, plus the grace period after TERM. */
 static int wait_for(pid_t child, double deadline, double grace_seconds, bool *timed_out)
 {
     int status = 0;
@@ -270,7 +269,7 @@ int sw_process_start(const char *const *argv, int out, pid_t *child, struct sw_e
         sigprocmask(SIG_SETMASK, &none, NULL);
         signal(SIGPIPE, SIG_DFL);
         signal(SIGXFSZ, SIG_DFL);
-        signal(SIGINT, SIG_IGN); /* as a shell does of what it does not wait for */
+        signal(SIGINT, SIG_IGN); /* like a shell's background job */
         signal(SIGQUIT, SIG_IGN);
         if (dup2(in, 0) < 0 || (out >= 0 && (dup2(out, 1) < 0 || dup2(out, 2) < 0)))
             _exit(127);
@@ -312,7 +311,7 @@ const char *sw_process_complaint(struct sw_process_result *result)
     return mark != NULL ? mark + strlen("error: ") : line;
 }
 
-/* The line from `text` on without "PROGRAM: " and "error: " before it, of *bytes. */
+/* The line at `text` without a leading "PROGRAM: " and "error: ", of *bytes. */
 static const char *bare_line(const char *text, size_t *bytes)
 {
     static const char *const marks[] = {"error: ", "fatal: "};

@@ -1,6 +1,5 @@
-/* A program that plan asks something of, as of a scheduler: started without a shell, with a time
- * limit, and everything that it prints in memory. plan answers within seconds, whatever a program
- * waits for. */
+/* Programs that plan asks, such as a scheduler's: started without a shell, with a time limit, and
+ * all output in memory. plan answers within seconds, whatever a program waits for. */
 #ifndef SW_COMMAND_PROCESS_H
 #define SW_COMMAND_PROCESS_H
 
@@ -11,55 +10,54 @@
 #include <sys/types.h>
 
 struct sw_process_result {
-    int exit_code;  /* 128 + signal where one ended it; 127: it could not be started */
-    bool started;   /* it ran, so that it may have done what it is for, also after an error */
-    bool timed_out; /* it was killed after the limit, with all that it had started */
-    char *out;      /* standard output, ended by a 0 that out_bytes does not count */
+    int exit_code;  /* 128 + signal if one ended it; 127: it could not be started */
+    bool started;   /* true if it ran, so that it may have had an effect, also after an error */
+    bool timed_out; /* true if killed at the limit, with its children */
+    char *out;      /* standard output, followed by a 0 that out_bytes does not count */
     size_t out_bytes;
-    char *diagnostics; /* standard error, likewise; at most 64 KiB of it are kept */
+    char *diagnostics; /* standard error, likewise; at most 64 KiB are kept */
     size_t diagnostics_bytes;
 };
 
-/* Whose program it is: what its environment must not have, and has. Names end with '='; others are
- * beginnings of names. */
+/* Owner of a program: variables that its environment must not have, and one that it has. Names end
+ * with '='; other texts are prefixes. */
 struct sw_process_client {
-    const char *const *kept;    /* of those that are dropped; ends with NULL */
+    const char *const *kept;    /* exceptions from dropped; ends with NULL */
     const char *const *dropped; /* ends with NULL */
     const char *set;            /* "NAME=VALUE" */
-    const char *where;          /* what to do where the program is not in PATH */
+    const char *where;          /* help if the program is not in PATH */
 };
 
-/* Runs argv (argv[0] is looked for in PATH; NULL ends it) with `input` (NULL: nothing) as standard
+/* Runs argv (argv[0] is looked up in PATH; ends with NULL) with `input` (NULL: empty) as standard
  * input. The environment is plan's own without PMI* and OMPI_* of a surrounding job and without
- * POSIXLY_CORRECT, which changes how options are read, with LC_ALL=C, and as the client (NULL:
- * nobody's) has it. *out is to be freed with sw_process_free, also after
- * an error. A program that ends with a failure or runs out of time is no error here: look at *out.
- * Errors (SW_ENVIRONMENT): no memory, no process, more than 256 MiB of output; a program that is
- * not in PATH, with what to do. */
+ * POSIXLY_CORRECT, which changes how options are read, with LC_ALL=C, and with the client's changes
+ * (NULL: none). Free *out with sw_process_free, also after an error. A program that fails or runs
+ * out of time is no error here: see *out. Errors (SW_ENVIRONMENT): no memory, no process, more than
+ * 256 MiB of output; a program that is not in PATH, with help. */
 int sw_process_run(const struct sw_process_client *client, const char *const *argv,
                    const char *input, double limit_seconds, struct sw_process_result *out,
                    struct sw_error *err);
-/* The same within a job: with this process's environment as it is, without input, and told to end
- * (TERM) five seconds before it is killed. */
+/* The same inside a job: with this process's environment unchanged, without input, and with TERM
+ * five seconds before KILL. */
 int sw_process_run_within(const char *const *argv, double limit_seconds,
                           struct sw_process_result *out, struct sw_error *err);
 void sw_process_free(struct sw_process_result *result);
 
 /* Starts argv in this process's group and environment, without input; out: its standard output and
- * error, -1: this process's own. Nothing waits for it: *child is the caller's to wait for, and what
- * is not there to be started ends with 127 and a line. Errors: SW_ENVIRONMENT: no process. */
+ * error, -1: this process's own. Does not wait: the caller waits for *child; a missing program ends
+ * with 127 and a line. Errors: SW_ENVIRONMENT: no process. */
 int sw_process_start(const char *const *argv, int out, pid_t *child, struct sw_error *err);
-/* The exit code of what waitpid(2) said: 128 + signal where one ended it. */
+/* Exit code from waitpid(2)'s status: 128 + signal if one ended it. */
 int sw_process_code(int status);
 
-/* The last line of its standard error without the "PROGRAM: error: " before it; "" where it said
- * nothing. Points into the result, which it changes. */
+/* The last line of its standard error without a leading "PROGRAM: error: "; "": none. Points into
+ * the result, which it changes. */
 const char *sw_process_complaint(struct sw_process_result *result);
-/* All lines of its standard error, joined by "; ", each without "PROGRAM: error: " before it; what
- * does not fit ends with "...", and nothing in it steers a terminal. Returns buffer. */
+/* All lines of its standard error, joined by "; ", each without a leading "PROGRAM: error: "; a cut
+ * ends with "...", and characters that control a terminal are replaced. Returns buffer. */
 char *sw_process_words(const struct sw_process_result *result, char *buffer, size_t bytes);
 
-/* Whether a program of this name can be started from PATH. */
+/* True if a program of this name is in PATH. */
 bool sw_process_exists(const char *program);
 
 #endif

@@ -14,9 +14,9 @@ enum line_kind { LINE_DIRECTIVE, LINE_COMMENT, LINE_SHELL };
 struct filling {
     const char *file, *text;
     const struct sw_template_value *values;
-    struct sw_shell_scan scan; /* of the template, with a word in the place of each placeholder */
+    struct sw_shell_scan scan; /* scan of the template, with a word in place of each placeholder */
     const struct sw_template_dialect *dialect;
-    bool has_command; /* a command stands before this line: directives are read no further */
+    bool has_command; /* true once a command stands before this line: no directives follow */
     struct sw_error *err;
 };
 
@@ -35,7 +35,7 @@ void sw_template_write_word(FILE *out, const char *value)
     sw_shell_write_word(out, value);
 }
 
-/* All names, as far as they fit. */
+/* Appends all names, as far as they fit. */
 static void append_names(const struct filling *f, char *text, size_t room)
 {
     size_t used = strlen(text);
@@ -75,7 +75,7 @@ static const struct sw_template_value *find(const struct filling *f, const char 
     return NULL;
 }
 
-/* Whether `at`, in the directive that begins at `from`, stands in quotes. */
+/* True if `at`, in the directive that begins at `from`, is in quotes. */
 static bool is_quoted(const char *from, const char *at)
 {
     char quote = '\0';
@@ -92,7 +92,7 @@ static bool is_quoted(const char *from, const char *at)
     return quote != '\0';
 }
 
-/* Whether the value may stand there: in the open, where it is one word. */
+/* Checks that the value may stand here: outside of quotes, as one word. */
 static int check_place(struct filling *f, const struct sw_template_value *v, enum line_kind kind,
                        const char *from, const char *at, const char *end)
 {
@@ -118,7 +118,7 @@ static int check_place(struct filling *f, const struct sw_template_value *v, enu
     return fail_at(f, at, what);
 }
 
-/* As check_place, of what fills whole lines. */
+/* Like check_place, for values of whole lines. */
 static int check_lines(const struct filling *f, const struct sw_template_value *v, const char *from,
                        const char *at, const char *end)
 {
@@ -167,7 +167,7 @@ static void write_value(const struct filling *f, const struct sw_template_value 
         sw_template_write_word(out, value);
 }
 
-/* Whether the line is one that ends the directives. */
+/* True if the line ends the directives. */
 static bool is_command(const char *from, const char *end)
 {
     from += strspn(from, " \t\r\v\f");
@@ -179,7 +179,7 @@ static bool is_directive(const struct filling *f, const char *text)
     return strncmp(text, f->dialect->directive, strlen(f->dialect->directive)) == 0;
 }
 
-/* What the line is; *from moves behind the indentation of a directive. */
+/* Kind of the line; *from moves behind the indentation of a directive. */
 static enum line_kind line_kind(struct filling *f, const char **from)
 {
     const char *text = *from + strspn(*from, " \t");
@@ -187,7 +187,7 @@ static enum line_kind line_kind(struct filling *f, const char **from)
         *from = text;
         return LINE_DIRECTIVE;
     }
-    /* what looks like a comment is none in a here-document or in quotes over several lines */
+    /* inside a here-document or multi-line quotes, # does not begin a comment */
     sw_shell_scan_to(&f->scan, *from);
     return **from == '#' && sw_shell_scan_context(&f->scan) == SW_SHELL_WORD ? LINE_COMMENT
                                                                              : LINE_SHELL;
@@ -206,7 +206,7 @@ static int check_directive(struct filling *f, const char *from)
     return fail_at(f, text, what);
 }
 
-/* One placeholder at p of a line; *p moves behind it. *keep: false when the line goes. */
+/* Fills one placeholder at p; *p moves behind it. *keep: false if the line is dropped. */
 static int fill_one(struct filling *f, enum line_kind kind, const char *from, const char **p,
                     const char *end, bool *keep, FILE *out)
 {
@@ -227,14 +227,14 @@ static int fill_one(struct filling *f, enum line_kind kind, const char *from, co
     *keep = *keep && !(kind == LINE_DIRECTIVE && v->value == NULL) && !(lines && empty);
     write_value(f, v, kind, out);
     *p = next;
-    if (lines) /* its own end of line */
+    if (lines) /* it has its own end of line */
         *p = end;
     else if (v->kind == SW_TEMPLATE_WORDS && empty && **p == ' ')
         ++*p;
     return 0;
 }
 
-/* Writes one line (with its end) unless a value that it needs is not set. */
+/* Writes one line (with its end) unless a required value is not set. */
 static int fill_line(struct filling *f, const char *from, const char *end, FILE *out)
 {
     int status = check_directive(f, from);
@@ -257,7 +257,7 @@ static int fill_line(struct filling *f, const char *from, const char *end, FILE 
     if (status == 0 && keep)
         fwrite(line, 1, bytes, out);
     free(line);
-    /* the lines of {{directives}} are none */
+    /* lines of {{directives}} are not commands */
     f->has_command = f->has_command || (is_command(from, end) &&
                                         strncmp(from + strspn(from, " \t"), "{{directives}}", 14));
     return status;

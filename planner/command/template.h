@@ -1,10 +1,10 @@
 /* Fills {{name}} placeholders of script templates. Owns nothing.
  *
- * How a value is written depends on its line, so that a template cannot quote wrongly:
+ * The form of a value depends on its line, so that a template cannot quote wrongly:
  *   a directive   quoted for its scheduler where needed; a value that is not set removes the line
- *   # ...         as it is
+ *   # ...         unquoted
  *   any other     as one word of the shell, in single quotes where needed; '' when not set
- * A placeholder where such a word would be no word (in quotes, in a here-document) is refused. */
+ * A placeholder where no word can stand (in quotes, in a here-document) is refused. */
 #ifndef SW_COMMAND_TEMPLATE_H
 #define SW_COMMAND_TEMPLATE_H
 
@@ -14,9 +14,9 @@
 
 enum sw_template_kind {
     SW_TEMPLATE_TEXT,       /* one value, as above */
-    SW_TEMPLATE_WORDS,      /* none, one or several words of the shell, ready; not in comments */
-    SW_TEMPLATE_LINES,      /* none, one or several lines of the shell, ready; alone in its line */
-    SW_TEMPLATE_DIRECTIVES, /* the same of directives: before the first command */
+    SW_TEMPLATE_WORDS,      /* any number of complete words of the shell; not in comments */
+    SW_TEMPLATE_LINES,      /* any number of complete lines of the shell; alone in its line */
+    SW_TEMPLATE_DIRECTIVES, /* the same for directives: before the first command */
 };
 
 struct sw_template_value {
@@ -25,18 +25,18 @@ struct sw_template_value {
     enum sw_template_kind kind;
 };
 
-/* How a script tells whoever takes it what the job needs. */
+/* Form of a script's job requests. */
 struct sw_template_dialect {
-    const char *directive;                       /* how such a line begins: "#PBS" */
-    const char *reader;                          /* who reads it, up to the first command: "qsub" */
-    void (*write)(FILE *out, const char *value); /* so that the reader reads it back */
+    const char *directive;                       /* beginning of such a line: "#PBS" */
+    const char *reader;                          /* program that reads them, up to the first
+                                                    command: "qsub" */
+    void (*write)(FILE *out, const char *value); /* writes a value that the reader reads back */
 };
 
 /* The filled template in memory that the caller frees, or NULL. file: for messages; values end with
- * a NULL name. An indented directive, which its reader would not read, loses its indentation.
- * Errors (SW_BAD_INPUT): unknown placeholder (with all that there are), '{{' without '}}', one in
- * quotes or a here-document, a control character in a value, a directive behind the first command.
- */
+ * a NULL name. Removes the indentation of directives, which their reader would not accept. Errors
+ * (SW_BAD_INPUT): unknown placeholder (with all known ones), '{{' without '}}', one in quotes or a
+ * here-document, a control character in a value, a directive behind the first command. */
 char *sw_template_fill(const char *file, const char *text, const struct sw_template_value *values,
                        const struct sw_template_dialect *dialect, struct sw_error *err);
 
