@@ -12,7 +12,7 @@
 
 /* ---- The job ---- */
 
-/* Options that the script of the run asks for. */
+/* Reads the job requests of the run's script. */
 static int read_script(const struct sw_run_config *run, const struct sw_emit_plan *plan,
                        struct sw_job_request *out, struct sw_error *err)
 {

@@ -1,6 +1,5 @@
-/* `plan emit`: the plan file and the script that starts it. Both are written beside their place and
- * moved there when complete, so a job that reads them never sees half a file. Same input, same
- * bytes. */
+/* `plan emit`: the plan file and the script that starts it. Both are written under temporary names
+ * and renamed when complete, so a job never reads half a file. Same input, same bytes. */
 #include "planner/emit/emit.h"
 
 #include "core/base/file.h"
@@ -26,7 +25,7 @@
 
 enum { MAX_TEMPLATE_BYTES = 1 << 20 };
 
-/* A line for people; said NULL: they have JSON. */
+/* Prints a line for people; said NULL: JSON replaces it. */
 static void tell(FILE *said, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void tell(FILE *said, const char *format, ...)
@@ -50,7 +49,7 @@ static int write_file(const char *directory, const char *name, const char *text,
     return status == 0 ? 0 : sw_path_blame(err, reason, "name another folder with -o");
 }
 
-/* A user's template, in memory that the caller frees. */
+/* Reads a user's template into memory that the caller frees. */
 static char *read_template(const char *path, struct sw_error *err)
 {
     char *text = NULL;
@@ -85,8 +84,8 @@ static bool names(const char *template, const char *const *words, size_t count)
     return false;
 }
 
-/* Fails where a script of the template would not know what to run: the plan, the plans of an
- * elastic run, or the stages of one that has several. */
+/* Fails if a script from the template would lack what to run: the plan, an elastic run's plans, or
+ * the stages of a run. */
 static int check_template(const char *path, const char *template, bool staged, struct sw_error *err)
 {
     static const char *const plans[] = {"{{plan}}", "{{plan_name}}", "{{plan_stem}}"},
@@ -144,7 +143,7 @@ static int write_plans(const struct sw_run_config *run, const struct sw_emit_pla
     return 0;
 }
 
-/* The git checkout that a folder is inside of; false: none. */
+/* The git checkout that contains a folder; false: none. */
 static bool find_checkout(const char *folder, char out[PATH_MAX])
 {
     char probe[PATH_MAX + 8];
@@ -161,8 +160,8 @@ static bool find_checkout(const char *folder, char out[PATH_MAX])
     }
 }
 
-/* A run file that says no directory writes beside itself: gigabytes of checkpoints, perhaps into a
- * repository. */
+/* Notes a run file without directory, which writes beside itself: gigabytes of checkpoints, perhaps
+ * into a repository. */
 static void note_checkout(const char *path, const struct sw_run_config *run)
 {
     char folder[PATH_MAX], by_default[PATH_MAX + 512], checkout[PATH_MAX];
@@ -185,7 +184,7 @@ static void note_checkout(const char *path, const struct sw_run_config *run)
             path, actual, checkout);
 }
 
-/* Warns of one stage, or of a run without stages. */
+/* Warns about one stage, or a run without stages. */
 static void warn(const struct sw_options *options, const struct sw_run_config *run,
                  const struct sw_emit_plan *plan, int32_t count)
 {
@@ -195,8 +194,7 @@ static void warn(const struct sw_options *options, const struct sw_run_config *r
     for (int32_t i = 0; i < count && trains; i++) {
         struct sw_run_config part = sw_run_on_nodes(run, plan[i].nodes);
         struct sw_advice advice;
-        part.nodes_least =
-            run->nodes_least; /* an elastic run says itself which fewer it may have */
+        part.nodes_least = run->nodes_least; /* an elastic run gives the smaller numbers itself */
         part.nodes_most = run->nodes_most;
         if (sw_search_advise(&part, NULL, &plan[i].candidate, &advice, NULL) == 0)
             sw_report_warn_of_choice(options->files[0], &part, &plan[i].candidate, &advice);
@@ -209,7 +207,7 @@ static void warn(const struct sw_options *options, const struct sw_run_config *r
     sw_site_advise(options, run, &plan[count - 1].candidate, NULL);
 }
 
-/* A job without a limit of its own gets its partition's, which may be minutes or weeks. */
+/* Notes a job without a limit of its own: it gets its partition's, minutes or weeks. */
 static void tell_time(const char *path, const struct sw_run_config *run,
                       const struct sw_script *script, FILE *said)
 {
@@ -242,7 +240,7 @@ static int make_output_folder(const struct sw_run_config *run, const struct sw_s
     return status;
 }
 
-/* A run on its way into files. */
+/* State of emitting a run. */
 struct emitting {
     const struct sw_options *options;
     const char *directory;
@@ -251,7 +249,7 @@ struct emitting {
     struct sw_emit_job *job; /* [job_count] */
     int32_t job_count;
     FILE *said;
-    char plan[PATH_MAX], log[SW_LOG_BYTES], time[SW_TIME_BYTES]; /* of the first job */
+    char plan[PATH_MAX], log[SW_LOG_BYTES], time[SW_TIME_BYTES]; /* the first job's */
 };
 
 static void write_plan_json(struct sw_json *j, const struct emitting *e, int32_t stage, int32_t i)
@@ -260,7 +258,7 @@ static void write_plan_json(struct sw_json *j, const struct emitting *e, int32_t
     const struct sw_emit_plan *plan = &e->stage[stage].plan[i];
     const struct sw_candidate *c = &plan->candidate;
     char name[NAME_MAX], file[PATH_MAX + NAME_MAX], text[64];
-    (void)sw_script_plan_name(run, plan->nodes, name, NULL); /* it was written by that name */
+    (void)sw_script_plan_name(run, plan->nodes, name, NULL); /* it was written under that name */
     snprintf(file, sizeof file, "%s/%s", e->directory, name);
     sw_json_object(j, NULL);
     sw_json_text(j, "path", file);
@@ -287,7 +285,7 @@ static struct sw_stage_price *price_all(const struct emitting *e)
     return price;
 }
 
-/* The same for scripts: what was written, and how it is started. */
+/* Writes JSON for scripts: written files, and the command that starts them. */
 static void print_json(const struct emitting *e, const char *path)
 {
     struct sw_json json = {.out = stdout, .style = SW_JSON_TABS}, *j = &json;
@@ -330,12 +328,12 @@ static int write_stages(const struct emitting *e, const struct sw_emit_job *job,
     return 0;
 }
 
-/* Plans and script of one job. */
+/* Writes plans and script of one job. */
 static int emit_job(struct emitting *e, const struct sw_emit_job *job, struct sw_error *err)
 {
     int status = -1;
     const struct sw_emit_stage *first = &e->stage[job->first];
-    const struct sw_emit_plan *most = &first->plan[first->count - 1]; /* on all of the nodes */
+    const struct sw_emit_plan *most = &first->plan[first->count - 1]; /* with the most nodes */
     const char *path = e->options->files[0];
     char *text = NULL, *folder = NULL, *checkpoints = NULL;
     struct sw_script *script = calloc(1, sizeof *script);
@@ -348,11 +346,10 @@ static int emit_job(struct emitting *e, const struct sw_emit_job *job, struct sw
         goto out;
     const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
     *scripted = *run;
-    /* what a container mounts must be there */
+    /* folders that a container mounts must exist */
     if (row->has_container(run) && sw_file_make_folder(run->checkpoint_directory, err) != 0)
         goto out;
-    /* the settings that the plan's mesh wants; which nodes an elastic run may have, it says itself
-     */
+    /* settings for the plan's mesh; an elastic run's nodes are in its own settings */
     scripted->cluster.settings = most->placed.run.cluster.settings;
     if (sw_script_prepare(script, scripted, path,
                           e->options->commit != NULL ? e->options->commit : "", first->plan,
@@ -387,7 +384,8 @@ out:
     return status;
 }
 
-/* The script that starts the run: that of the first job, or the one that starts those of stages. */
+/* Writes the script that starts the run: that of the first job, or the one that starts those of
+ * stages. */
 static int emit_driver(const struct emitting *e, char name[NAME_MAX], struct sw_error *err)
 {
     const struct sw_run_config *run = &e->stage[0].run;
@@ -408,7 +406,7 @@ static int emit_driver(const struct emitting *e, char name[NAME_MAX], struct sw_
     return status;
 }
 
-/* Tells how the stages of a run follow each other, and what they take together. */
+/* Prints how a run's stages follow each other, and their totals. */
 static void tell_stages(const struct emitting *e)
 {
     struct sw_stage_price *price = e->said != NULL ? price_all(e) : NULL;
@@ -419,8 +417,8 @@ static void tell_stages(const struct emitting *e)
     free(price);
 }
 
-/* The limit of each job, whose run has the steps of all its stages; what each stage leaves on the
- * table, and lacks. */
+/* Warns about the limit of each job, whose run has the steps of all its stages; about better
+ * choices and missing files of each stage. */
 static void warn_of_all(const struct emitting *e)
 {
     const char *path = e->options->files[0];
@@ -481,7 +479,7 @@ static int emit(struct emitting *e, struct sw_emitted *out, struct sw_error *err
     return 0;
 }
 
-/* What -o names is a folder, or nothing yet. */
+/* Checks that -o names a folder, or nothing yet. */
 static int check_folder(const char *path, struct sw_error *err)
 {
     struct stat status;

@@ -16,7 +16,7 @@ static void set(struct sw_script *s, enum sw_emit_placeholder id, const char *va
     s->value[id].value = value;
 }
 
-/* ---- What is asked for ---- */
+/* ---- Requested resources ---- */
 
 /* "8 nodes x 8 accelerators x 24:00:00 = 1,536 accelerator-hours at most" */
 static void set_asked(struct sw_script *s, const struct sw_run_config *run)
@@ -75,7 +75,7 @@ static void set_saves(struct sw_script *s, const struct sw_run_config *run,
                        sw_format_seconds(c->stall_s, pause)));
 }
 
-/* ---- Where it comes from ---- */
+/* ---- Origin ---- */
 
 /* The first line that git prints about the run file; "": none, or no git. *code: its exit code. */
 static void ask_git(const char *const *argv, int *code, char out[COMMIT_BYTES])
@@ -94,8 +94,8 @@ static void ask_git(const char *const *argv, int *code, char out[COMMIT_BYTES])
     sw_process_free(&result);
 }
 
-/* The last commit that changed the run file: another one of the repository leaves the script as it
- * is. *changed: true if the file has changed since. false: the file is in no repository. */
+/* The last commit that changed the run file: other commits leave the script unchanged. *changed:
+ * true if the file has changed since. false: the file is in no repository. */
 static bool find_commit(const char *path, char out[COMMIT_BYTES], bool *changed)
 {
     char *folder = strcmp(path, "-") != 0 && sw_process_exists("git") ? sw_path_folder(path) : NULL;
@@ -131,7 +131,7 @@ static void set_source(struct sw_script *s, const char *run_path, const char *co
                        commit[0] != '\0' ? " (commit " : "", commit, commit[0] != '\0' ? ")" : ""));
 }
 
-/* ---- How to look ---- */
+/* ---- Commands to inspect it ---- */
 
 static int set_look(struct sw_script *s, const struct sw_run_config *run, struct sw_error *err)
 {

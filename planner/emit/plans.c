@@ -24,7 +24,7 @@ static int write_plan(const struct sw_run_config *run, const struct sw_program_s
                                                   .arena_bytes = c->memory.arena,
                                                   .save_seconds = plan->checkpoint.save_s};
     memset(program_digest, 0, sizeof program_digest);
-    if (programs != NULL) /* else no training on this mesh */
+    if (programs != NULL) /* without them the mesh has no training */
         sw_program_set_digests(programs, program_digest);
     if (sw_search_serving_digests(run, &c->decision, program_digest, err) != 0)
         return -1;
@@ -50,7 +50,7 @@ out:
     return status;
 }
 
-/* Those of training, where the mesh can train. */
+/* Compiles training programs if the mesh can train. */
 static int make_programs(const struct sw_run_config *run, struct sw_emit_plan *plan,
                          struct sw_program_set **programs, struct sw_error *err)
 {
@@ -64,7 +64,7 @@ static int make_programs(const struct sw_run_config *run, struct sw_emit_plan *p
         return -1;
     if (run->job.type != SW_JOB_TRAIN)
         return 0;
-    /* the search looks at the step alone, whose transients are the largest */
+    /* the search considers only the step, whose transients are the largest */
     c->memory.total += (*programs)->arena_bytes - c->memory.arena;
     c->memory.arena = (*programs)->arena_bytes;
     const struct sw_saved_run saved = {.memory_total = c->memory.total,
@@ -79,7 +79,7 @@ static int make_programs(const struct sw_run_config *run, struct sw_emit_plan *p
     return 0;
 }
 
-/* The run as placed, with the steps between saves that it leaves open. */
+/* The placed run, with an open interval of saves decided. */
 static const struct sw_run_config *decide_interval(struct sw_emit_plan *plan)
 {
     struct sw_run_config *run = &plan->placed.run;
@@ -88,7 +88,7 @@ static const struct sw_run_config *decide_interval(struct sw_emit_plan *plan)
     return run;
 }
 
-/* The run's folder too: without it a scheduler fails the job and leaves no log. */
+/* Makes the run's folder too: without it a scheduler fails the job without a log. */
 static int make_folders(const struct sw_run_config *run, const char *directory,
                         struct sw_error *err)
 {

@@ -14,8 +14,8 @@ struct sw_emit_plan {
     struct sw_candidate candidate;
     struct sw_placement_run placed; /* the run with its mesh */
     struct sw_checkpoint_cost checkpoint;
-    double trained_step_s; /* of a step with its share of saves and evaluations */
-    char *text;            /* of the plan file */
+    double trained_step_s; /* seconds of a step with its share of saves and evaluations */
+    char *text;            /* text of the plan file */
     size_t bytes;
     uint64_t digest;
 };
@@ -24,26 +24,26 @@ struct sw_emit_plan {
 struct sw_emit_stage {
     struct sw_run_config run;
     struct sw_emit_plan plan[SW_EMIT_PLANS];
-    int32_t count;             /* of the plans, that for the most nodes last */
-    char aside[PATH_MAX + 80]; /* the run's folder, where another stands for it */
+    int32_t count;             /* number of plans, the one for the most nodes last */
+    char aside[PATH_MAX + 80]; /* folder that replaces the run's */
 };
 
-/* Searches, chooses and writes the plan of run->nodes_least .. nodes_most nodes to memory, in that
- * order; directory: of the plan files. Returns an exit code; what is wrong was printed. Free the
- * texts with sw_emit_plans_free, also after an error. */
+/* Searches, chooses and writes the plans for run->nodes_least .. nodes_most nodes to memory, in
+ * that order; directory: of the plan files. Returns an exit code; prints mistakes. Free the texts
+ * with sw_emit_plans_free, also after an error. */
 int sw_emit_plans(const struct sw_run_config *run, const char *directory,
                   struct sw_emit_plan plan[SW_EMIT_PLANS], int32_t *count);
 void sw_emit_plans_free(struct sw_emit_plan *plan, int32_t count);
 
-/* Fills in plan->checkpoint, which the lead time below follows from, of plan->candidate, whose mesh
- * is that of the run. */
+/* Fills in plan->checkpoint, on which the lead time below depends, for plan->candidate, whose mesh
+ * is the run's. */
 int sw_emit_price_save(const struct sw_run_config *run, struct sw_emit_plan *plan,
                        struct sw_error *err);
-/* How long before its time limit a job is asked to save and end, in whole seconds: the step at
- * hand, the pause of a save and its writing must fit, each may take twice as long as it is
- * predicted to, and a file system may take a while to answer. The most of all plans. */
+/* Lead time, in whole seconds before its time limit, at which a job is asked to save and end: the
+ * current step, the pause of a save and its writing must fit, each up to twice as long as
+ * predicted, and a file system may take a while to answer. The most of all plans. */
 int64_t sw_emit_signal_lead_s(const struct sw_emit_plan *plan, int32_t count);
-/* The same of one decision of the run, into *out; -1: that could not be told. */
+/* The same for one decision of the run, in *out; -1: unknown. */
 int sw_emit_signal_lead_of(const struct sw_run_config *run, const struct sw_decision *decision,
                            int64_t *out);
 

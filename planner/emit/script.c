@@ -1,4 +1,4 @@
-/* The values that a script template is filled with, and the page about them. */
+/* Values for script templates, and the reference page about them. */
 #include "planner/emit/script.h"
 
 #include "core/base/file.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where this program is; the runner is built and installed beside it. */
+/* Finds this program; the runner is built and installed beside it. */
 static int find_programs(struct sw_script *s, struct sw_error *err)
 {
     static const char beside[] = "/runner";
@@ -60,7 +60,7 @@ static int prepare_paths(struct sw_script *s, const struct sw_run_config *run, i
     return sw_scheduler_of_jobs(&run->cluster)->script->log(run, s->log, err);
 }
 
-/* Which plan for how many nodes. */
+/* Sets the plan for each number of nodes. */
 static void prepare_life(struct sw_script *s, const struct sw_run_config *run,
                          const struct sw_emit_plan *plan, int32_t count)
 {
@@ -100,7 +100,7 @@ static int prepare_job(struct sw_script *s, const struct sw_run_config *run, str
     return 0;
 }
 
-/* Names and kinds of all values, none of which is set. */
+/* Makes names and kinds of all values, all unset. */
 static int make_values(struct sw_script *s, struct sw_error *err)
 {
 #define X(id, shown, form, about)                                                                  \
@@ -124,7 +124,7 @@ static int make_values(struct sw_script *s, struct sw_error *err)
     return 0;
 }
 
-/* Of every row: a person's own template may be for any. */
+/* Fills the values of every row, since a user's template may be for any. */
 static int fill_rows(struct sw_script *s, const struct sw_script_request *request,
                      struct sw_error *err)
 {
@@ -145,7 +145,7 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
                       const char *commit, const struct sw_emit_plan *plan, int32_t count,
                       const struct sw_emit_job *job, const char *directory, struct sw_error *err)
 {
-    const struct sw_emit_plan *most = &plan[count - 1]; /* on all of the nodes */
+    const struct sw_emit_plan *most = &plan[count - 1]; /* with the most nodes */
     const struct sw_candidate *c = &most->candidate;
     const struct sw_scheduler *row = sw_scheduler_of(&run->cluster);
     struct sw_script_request request = {
@@ -167,7 +167,7 @@ int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, cons
     snprintf(s->ranks, sizeof s->ranks, "%d", sw_mesh_rank_count(&c->decision.mesh));
     snprintf(s->per_node, sizeof s->per_node, "%d", run->cluster.accelerators_per_node);
     s->value[SW_PLACEHOLDER_VERSION].value = s->version;
-    /* its name only: the same run gives the same script from whatever folder */
+    /* name only: the same run gives the same script in any folder */
     s->value[SW_PLACEHOLDER_RUN_PATH].value = sw_path_name(sw_command_shown(run_path));
     s->value[SW_PLACEHOLDER_NAME].value = run->name;
     s->value[SW_PLACEHOLDER_MESH_DIM].value = s->mesh;
@@ -225,7 +225,7 @@ void sw_script_free(struct sw_script *s)
     free(s);
 }
 
-/* How a value is written, in the words of a row with directives. */
+/* Describes the forms of values, in the words of a row with directives. */
 static void write_rules(FILE *out, const struct sw_template_dialect *d)
 {
     fprintf(

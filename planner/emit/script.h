@@ -1,4 +1,4 @@
-/* What the files of `plan emit` share: the values that a script template is filled with. */
+/* Shared by the files of `plan emit`: values for script templates. */
 #ifndef SW_EMIT_SCRIPT_H
 #define SW_EMIT_SCRIPT_H
 
@@ -11,8 +11,8 @@
 
 #include <limits.h>
 
-/* Every placeholder but those of the schedulers' rows: identifier, name, kind, what the reference
- * says of it. */
+/* Every placeholder but those of the schedulers' rows: identifier, name, kind, text of the
+ * reference. */
 #define SW_PLACEHOLDERS(X)                                                                         \
     X(VERSION, "version", TEXT, "version of `plan`")                                               \
     X(RUN_PATH, "run_path", TEXT, "name of the run file, without its folder")                      \
@@ -71,7 +71,7 @@
 enum sw_emit_placeholder { SW_PLACEHOLDERS(X) SW_PLACEHOLDER_COUNT };
 #undef X
 
-/* Room for the texts of one script; the values point into it and into the run. */
+/* Memory for the texts of one script; the values point into it and into the run. */
 struct sw_script {
     char version[32], mesh[64], order[64], digest[20], memory[SW_FORMAT_BYTES],
         limit[SW_FORMAT_BYTES], seconds[SW_FORMAT_BYTES], run_time[192], ranks[16], nodes[48],
@@ -79,19 +79,18 @@ struct sw_script {
         digests[SW_EMIT_PLANS * 32];
     char shards[16], port[16], output[PATH_MAX];
     char runner[PATH_MAX], supervisor[PATH_MAX], plan[PATH_MAX], stem[PATH_MAX], log[SW_LOG_BYTES];
-    struct sw_argv texts; /* of the rows' values */
-    /* [SW_PLACEHOLDER_COUNT] of emit's own, behind them those of every row; ends with a NULL name
-     */
+    struct sw_argv texts; /* texts of the rows' values */
+    /* [SW_PLACEHOLDER_COUNT] of emit, then those of every row; ends with a NULL name */
     struct sw_template_value *value;
 };
 
-/* Fills s, zeroed before, for these plans of the run, that on the most nodes last, and the job that
- * the script is of (NULL: of this plan alone). commit: of this program, "" where it is not known;
- * directory: where the plans are, which exists. Errors: paths. */
+/* Fills s, zeroed before, for these plans of the run, that with the most nodes last, and the
+ * script's job (NULL: of this plan alone). commit: of this program, "": unknown; directory: of the
+ * plans, which exists. Errors: paths. */
 int sw_script_prepare(struct sw_script *s, const struct sw_run_config *run, const char *run_path,
                       const char *commit, const struct sw_emit_plan *plan, int32_t count,
                       const struct sw_emit_job *job, const char *directory, struct sw_error *err);
-/* The name of a plan file, which says the number of nodes where the run has several plans. */
+/* The name of a plan file, with the number of nodes if the run has several plans. */
 int sw_script_plan_name(const struct sw_run_config *run, int32_t nodes, char out[NAME_MAX],
                         struct sw_error *err);
 /* Text of the script by the row's own template for the run's job, malloc'ed; NULL: failed. */
@@ -99,7 +98,7 @@ char *sw_script_fill(const struct sw_run_config *run, const struct sw_script *sc
                      struct sw_error *err);
 void sw_script_free(struct sw_script *s);
 
-/* A page of Markdown on the placeholders. */
+/* Writes a page of Markdown on the placeholders. */
 void sw_script_write_reference(FILE *out);
 
 #endif

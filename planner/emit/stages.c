@@ -40,7 +40,7 @@ static char *name_stages(const struct sw_emit_stage *stage, int32_t count)
     return NULL;
 }
 
-/* Names the files that the stages read, for a container has to have them all. */
+/* Lists the files that the stages read: a container needs all of them. */
 static int gather_data(const struct sw_emit_stage *stage, struct sw_emit_job *job,
                        struct sw_error *err)
 {
@@ -83,8 +83,8 @@ static void sum_up(const struct sw_emit_stage *stage, struct sw_emit_job *job)
     job->mean_step_s = alone ? most->candidate.cost.step_seconds : alone_s / (double)job->steps;
 }
 
-/* NAME.sbatch of the first job, NAME.STAGE.sbatch of the others; where nothing leads from stage to
- * stage but another script, that is NAME.sh. */
+/* NAME.sbatch for the first job, NAME.STAGE.sbatch for the others; if only another script leads
+ * from stage to stage, that is NAME.sh. */
 static int name_script(const struct sw_emit_stage *stage, struct sw_emit_job *job,
                        struct sw_error *err)
 {
@@ -168,7 +168,7 @@ int sw_emit_job_run(const struct sw_emit_stage *stage, const struct sw_emit_job 
     return 0;
 }
 
-/* ---- All of them ---- */
+/* ---- All stages ---- */
 
 uint64_t sw_emit_digest(const struct sw_emit_stage *stage, int32_t count)
 {
@@ -207,7 +207,7 @@ out:
     return status;
 }
 
-/* mpirun has a process group of its own in each script, so that what comes here is passed on. */
+/* mpirun has a process group of its own in each script, so signals are passed on. */
 static const char driver[] =
     "# Each stage begins where the one before ended; one that is done ends at once. Arguments go "
     "to\n"
