@@ -21,7 +21,6 @@ CEILING = {
     "core/run": 2,
     "planner": 3,
     "planner/diff": 5,
-    "planner/explain": 14,
     "planner/fit": 5,
     "planner/html": 5,
     "planner/policy": 19,

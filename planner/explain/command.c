@@ -1,4 +1,4 @@
-/* `plan explain`: where the memory and the time of one mesh go, and why it was chosen. */
+/* `plan explain`: memory and time of one mesh by their parts, and the reason for its choice. */
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "planner/explain/explain.h"
@@ -23,7 +23,8 @@ static int write_html(const char *path, const struct sw_explain *x, struct sw_er
     return sw_file_commit(&file, err);
 }
 
-/* Every mesh of the cluster, for comparison when mesh_dim names one; *requested tells. */
+/* Searches every mesh of the cluster, for comparison if mesh_dim names one; *requested is then
+ * true. */
 static int search_all(const struct sw_run_config *run, const struct sw_search *search,
                       struct sw_search *all, bool *requested, struct sw_error *err)
 {
@@ -35,7 +36,7 @@ static int search_all(const struct sw_run_config *run, const struct sw_search *s
     return sw_search_run(&open, SW_FOR_TRAIN, SW_EVERY_ROW, all, err);
 }
 
-/* Of an elastic run. */
+/* Reports numbers of nodes of an elastic run. */
 static int tell_counts(const struct sw_run_config *run, struct sw_error *err)
 {
     struct sw_node_count *counts;
@@ -77,7 +78,7 @@ static int tell(const struct sw_options *options, const struct sw_explain *x, st
     return options->program || options->json ? 0 : tell_counts(x->run, err);
 }
 
-/* Of one mesh, priced or too large for the memory. */
+/* Reports constants for one mesh, priced or too large for the memory. */
 static int tell_sources(const struct sw_options *options, const struct sw_run_config *run,
                         enum sw_purpose purpose, const struct sw_search *search,
                         struct sw_error *err)
@@ -92,7 +93,7 @@ static int tell_sources(const struct sw_options *options, const struct sw_run_co
     return 0;
 }
 
-/* Those that are a table or a page of their own. */
+/* Checks options with a table or a page of their own. */
 static int check_options(const struct sw_options *options, struct sw_error *err)
 {
     if (options->sources && (options->program || options->html != NULL || options->rejected))
@@ -105,7 +106,7 @@ static int check_options(const struct sw_options *options, struct sw_error *err)
     return 0;
 }
 
-/* Memory and time of the mesh, beside the others that there are. */
+/* Explains memory and time of the mesh, beside the other meshes. */
 static int explain_training(const struct sw_options *options, const struct sw_run_config *run,
                             struct sw_search *search, struct sw_error *err)
 {
@@ -129,7 +130,7 @@ out:
     return status;
 }
 
-/* The mesh as the search for it tells. */
+/* Explains the mesh in the search's words. */
 static int explain_serving(const struct sw_options *options, const struct sw_run_config *run,
                            struct sw_search *search, struct sw_error *err)
 {
@@ -155,8 +156,8 @@ static int explain_serving(const struct sw_options *options, const struct sw_run
     return 0;
 }
 
-/* What is told of the chosen mesh, or of one that lacks memory alone: that is when one wants to
- * know most. Training tells of such a one where there is no other. */
+/* Explanations of the chosen mesh, or of one that only lacks memory: that is when users need it
+ * most. Training explains such a mesh if there is no other. */
 static const struct {
     int (*explain)(const struct sw_options *options, const struct sw_run_config *run,
                    struct sw_search *search, struct sw_error *err);
@@ -219,7 +220,8 @@ static int explain_one(const struct sw_options *options, const struct sw_run_con
     return status;
 }
 
-/* Every stage; as JSON, a list of objects. Returns the exit code of the first that fails. */
+/* Explains every stage; as JSON, a list of objects. Returns the exit code of the first that
+ * fails. */
 static int explain_stages(const struct sw_options *options, const struct sw_run_file *run_file)
 {
     struct sw_run_config run, before;
@@ -227,7 +229,7 @@ static int explain_stages(const struct sw_options *options, const struct sw_run_
     if (options->json)
         printf("{\n\t\"schema\": \"shardwright.explain.stages/1\",\n\t\"run\": \"%s\",\n"
                "\t\"stages\": [\n",
-               run_file->run.name); /* a name has letters that need no escape */
+               run_file->run.name); /* a name's letters need no escape */
     for (int32_t i = 0; i < run_file->count && (status == SW_OK || status == SW_UNMET); i++) {
         if (options->json && i > 0)
             printf(",\n");

@@ -217,7 +217,7 @@ static void write_axes(struct sw_json *j, const struct sw_explain *x)
     sw_json_end(j);
 }
 
-/* Of the time, when every so many steps are saved; 0: none are. */
+/* Share of time in pauses if so many steps lie between saves; 0: no saves. */
 static double paused_share(const struct sw_explain *x, int64_t steps)
 {
     const double every_s = (double)steps * x->c.cost.step_seconds;

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A share below is what sums of the same times in another order differ by. */
+/* A smaller share is noise of summing the same times in another order. */
 static const double least_share = 1e-6, nudge = 0.01;
 
-/* The time on another cluster, everything else alike. */
+/* Price on a changed cluster, all else equal. */
 static int price(const struct sw_sources *s, const struct sw_program *program,
                  const struct sw_cluster_config *cluster, double *seconds, struct sw_error *err)
 {
@@ -37,7 +37,7 @@ static int try_constant(const struct sw_sources *s, const struct sw_program *pro
                         struct sw_source *source, struct sw_error *err)
 {
     const struct sw_profile_config *p = &s->run->cluster.profile;
-    /* a factor of 1 cannot be less */
+    /* a factor of 1 cannot decrease */
     const bool least = source->constant.unit == SW_UNIT_TIMES && source->constant.least <= 1;
     const double below = least ? 0 : nudge;
     struct sw_cluster_config more = s->run->cluster, less = s->run->cluster;
@@ -65,13 +65,14 @@ static int compare(const void *a, const void *b)
                                               : x->constant.link - y->constant.link;
 }
 
-/* Whether the profile is of software other than the runner: then only its own runs tell. */
+/* True if the profile is for other software than the runner: then only that software's runs can
+ * measure it. */
 static bool is_of_others(const struct sw_profile_config *p)
 {
     return !sw_profile_is_default(p) && strncmp(p->name, "shardwright", 11) != 0;
 }
 
-/* "clusters/a.yaml" -> "clusters/a" and ENDING; of a cluster inside a run, its name. */
+/* "clusters/a.yaml" -> "clusters/a" and ENDING; for a cluster inside a run, its name. */
 static void write_path(FILE *out, const struct sw_cluster_config *cluster, const char *ending)
 {
     const char *path = cluster->path != NULL && strstr(cluster->path, "--set") == NULL
@@ -85,8 +86,9 @@ static void write_path(FILE *out, const struct sw_cluster_config *cluster, const
     sw_shell_write_word(out, file);
 }
 
-/* Before the runner: ranks where the link's are, on one node or on two. Of a profile those that
- * share a node's cores and memory, on CPUs all; one that starts by itself needs no words. */
+/* Writes the launcher's words before the runner: ranks on the link to measure, on one node or on
+ * two. For a profile, ranks that share a node's cores and memory, on CPUs all; a single rank needs
+ * no launcher. */
 static void write_launcher(FILE *out, const struct sw_cluster_config *cluster,
                            const struct sw_constant *c)
 {
@@ -100,14 +102,14 @@ static void write_launcher(FILE *out, const struct sw_cluster_config *cluster,
         scheduler->write_start(out, cluster, across ? 2 : 1, each);
 }
 
-/* Whether a description stands on the command line, so in no file. */
+/* True if a description is on the command line, so in no file. */
 static bool is_set(const char *path)
 {
     return strncmp(path, "--set", 5) == 0;
 }
 
-/* What software other than the runner tells: of collectives, or of whole steps. What stands in the
- * run's own file is read from there. */
+/* Writes commands that measure other software: collectives, or whole steps. Constants in the run's
+ * own file are read from there. */
 static void write_fit(FILE *out, const struct sw_run_config *run, const struct sw_constant *c)
 {
     const char *cluster = run->cluster.path, *model = run->model.path;
@@ -129,7 +131,7 @@ static void write_command(FILE *out, const struct sw_run_config *run, const stru
     }
     if (c->owner == SW_OWNER_PROFILE && !sw_profile_is_default(&cluster->profile) &&
         !is_of_others(&cluster->profile)) {
-        /* kernels are measured; a run tells how far off a step made of them is */
+        /* kernels are measured; a run shows the error of a step made of them */
         fprintf(out, "plan fit %s.plan.yaml ", run->name);
         char metrics[512];
         snprintf(metrics, sizeof metrics, "%s/metrics.jsonl", run->directory);
@@ -147,8 +149,8 @@ static void write_command(FILE *out, const struct sw_run_config *run, const stru
     }
 }
 
-/* Of peaks and bandwidths none has an error of its own: shares are of them. What a chip's file has
- * of kernels, and the device's own constants, no command measures. */
+/* Peaks and bandwidths have no error of their own: shares refer to them. No command measures a chip
+ * file's kernels, or the device's own constants. */
 static bool can_be_measured(const struct sw_constant *c)
 {
     return c->owner != SW_OWNER_ACCELERATOR && c->owner != SW_OWNER_DEVICE &&
@@ -221,7 +223,7 @@ const char *sw_source_place(const struct sw_sources *s, const struct sw_constant
     return buffer;
 }
 
-/* As data sheets write it, in bytes alone. */
+/* In data sheets' form, in bytes only. */
 static const char *format_rate(double bytes_per_second, char buffer[SW_FORMAT_RATE])
 {
     sw_format_rate(bytes_per_second, buffer);
@@ -234,7 +236,7 @@ static void format_value(const struct sw_constant *c, char *buffer, size_t bytes
     char a[SW_FORMAT_BYTES], least[SW_FORMAT_RATE], most[SW_FORMAT_RATE];
     switch (c->unit) {
     case SW_UNIT_SECONDS:
-        if (c->least < 1e-7) { /* two places of microseconds say nothing */
+        if (c->least < 1e-7) { /* two decimals of microseconds would be zeros */
             snprintf(buffer, bytes, "%.3g ns", c->least * 1e9);
             return;
         }
@@ -268,7 +270,7 @@ static const char *const untold_words[] = {
     [SW_UNTOLD_FILE] = "its file tells none",
 };
 
-/* What its description says of rows that it was not fitted to, or why it says nothing. */
+/* Error of the constant over rows left out of its fit, or the reason why it is missing. */
 static void format_error(const struct sw_constant *c, char *buffer, size_t bytes)
 {
     char band[48] = "", told[64];

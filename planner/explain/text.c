@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* The programs' transients take turns in one place behind the state. */
+/* The programs' transients share one range behind the state, one at a time. */
 static void print_evaluation(FILE *out, const struct sw_explain *x)
 {
     char a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES], d[SW_FORMAT_BYTES];
@@ -23,7 +23,7 @@ static void print_evaluation(FILE *out, const struct sw_explain *x)
             sw_format_bytes((double)step, d));
 }
 
-/* Both arenas: one after the other on the same ranks, not at a time. */
+/* Prints both arenas, which are used at different times on the same ranks. */
 static void print_serving(FILE *out, const struct sw_explain *x)
 {
     const struct sw_serve_price *s = &x->serving.serve;
@@ -105,7 +105,7 @@ static void print_memory(FILE *out, const struct sw_explain *x)
                 sw_format_bytes((double)row[i]->optimizer, d),
                 sw_format_bytes((double)row[i]->saved, e));
     }
-    /* the last op of each region tells how memory moves over the step */
+    /* the last op of each region shows the memory over the step */
     fprintf(out, "\n%-20s %10s\n", "memory over the step", "most");
     for (int32_t r = 0; r < x->program->region_count; r++) {
         const struct sw_region *region = &x->program->regions[r];
@@ -120,9 +120,8 @@ static void print_memory(FILE *out, const struct sw_explain *x)
     }
 }
 
-/* What each value frees and takes when it is made again in every layer, the first to be taken
- * first.
- */
+/* Prints bytes freed and seconds taken by each value if recomputed in every layer, the first to
+ * recompute first. */
 static void print_again(FILE *out, const struct sw_explain *x)
 {
     char values[SW_VALUES_BYTES], a[SW_FORMAT_BYTES], b[SW_FORMAT_BYTES];
