@@ -1,5 +1,4 @@
-/* Pictures and tables of the page of `plan explain --html`. Nothing outside planner/html includes
- * this. */
+/* Pictures and tables of the page of `plan explain --html`. Included only in planner/html. */
 #ifndef SW_HTML_DRAW_H
 #define SW_HTML_DRAW_H
 

@@ -1,4 +1,5 @@
-/* Every mesh of the cluster: those that fit by step time and memory, the others at the border. */
+/* Draws every mesh of the cluster: fitting ones by step time and memory, the others at the
+ * border. */
 #include "core/base/text.h"
 #include "planner/html/draw.h"
 
@@ -10,7 +11,7 @@
 enum {
     LEFT = 74,
     RIGHT = 780,
-    BORDER_LEFT = 800, /* the strip of those that lack memory: they have no time */
+    BORDER_LEFT = 800, /* strip of meshes that lack memory: they have no time */
     BORDER_RIGHT = 940,
     TOP = 40,
     BOTTOM = 380,
@@ -30,7 +31,7 @@ static double x_of(const struct map *m, double seconds)
     return LEFT + 20 + (log(seconds) - m->low) / (m->high - m->low) * (RIGHT - LEFT - 40);
 }
 
-/* What needs far more than there is stands at the upper border. */
+/* Meshes that need far more memory than available are at the upper border. */
 static double y_of(const struct map *m, double bytes)
 {
     const double share = bytes / m->top_bytes;
@@ -107,7 +108,7 @@ static void point(FILE *out, const char *css, double x, double y, double r,
     fputs("</title></circle>\n", out);
 }
 
-/* A marked mesh with its name beside it, on a side where there is room. */
+/* Draws a marked mesh with its name on a side with room. */
 static void mark(FILE *out, const struct map *m, const struct sw_candidate *c, const char *css,
                  const char *word, double dy)
 {
@@ -132,7 +133,7 @@ static void mark(FILE *out, const struct map *m, const struct sw_candidate *c, c
     sw_html_label(out, beside + (left ? -4 : 4), at, left ? "end" : "start", "b", text);
 }
 
-/* The strip: by what their smallest options need, side by side in the order of the search. */
+/* Draws the strip, by memory of the smallest options, side by side in the search's order. */
 static void draw_memory_rejects(FILE *out, const struct map *m)
 {
     const struct sw_search *s = m->x->all;
@@ -146,7 +147,7 @@ static void draw_memory_rejects(FILE *out, const struct map *m)
     }
 }
 
-/* Returns how many rows. */
+/* Returns the number of rows. */
 static int32_t draw_reasons(FILE *out, const struct map *m)
 {
     const struct sw_search *s = m->x->all;

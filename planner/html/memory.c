@@ -1,4 +1,4 @@
-/* What lives in memory at every op, stacked by kind, against what the accelerator has. */
+/* Draws live memory at every op, stacked by kind, against the accelerator's. */
 #include "core/base/text.h"
 #include "planner/html/draw.h"
 
@@ -13,7 +13,7 @@ enum { LEFT = 74, RIGHT = 940, TOP = 26, BOTTOM = 330, LEAST_WIDTH = 62, LEGEND 
 struct chart {
     const struct sw_explain *x;
     double top_bytes;                     /* at TOP */
-    double edge[SW_COST_MAX_REGIONS + 1]; /* where regions begin and end */
+    double edge[SW_COST_MAX_REGIONS + 1]; /* ends of regions */
 };
 
 static double y_of(const struct chart *c, double bytes)
@@ -21,7 +21,7 @@ static double y_of(const struct chart *c, double bytes)
     return BOTTOM - bytes / c->top_bytes * (BOTTOM - TOP);
 }
 
-/* Every region is wide enough for its name; what is left is shared by time. */
+/* Makes every region wide enough for its name; the rest is divided by time. */
 static void lay_out_regions(struct chart *c)
 {
     const struct sw_cost *cost = &c->x->c.cost;
@@ -39,8 +39,7 @@ static void lay_out_regions(struct chart *c)
         c->edge[r + 1] = c->edge[r] + LEAST_WIDTH + (sum > 0 ? spare * seconds[r] / sum : 0);
 }
 
-/* x of the start of an op in its region: by the time of what computes, with a little for the rest.
- */
+/* x of each op's start in its region: by compute time, with a small share for other ops. */
 static void lay_out_ops(const struct chart *c, double *start /* [op_count + 1] */)
 {
     const struct sw_program *p = c->x->program;
@@ -67,7 +66,7 @@ static void lay_out_ops(const struct chart *c, double *start /* [op_count + 1] *
     start[p->op_count] = c->edge[p->region_count];
 }
 
-/* The area of one kind, on top of what is below it. `below` is [op_count] and grows. */
+/* Draws the area of one kind on those below it. `below` is [op_count] and grows. */
 static void draw_kind(FILE *out, const struct chart *c, const double *start, double *below,
                       int32_t kind, const char *name)
 {
@@ -156,7 +155,7 @@ static void draw_peak(FILE *out, const struct chart *c, const double *start)
     const double limit = y_of(c, (double)c->x->c.memory.limit);
     snprintf(text, sizeof text, "peak %s + reserved", sw_format_bytes((double)m->peak_bytes, a));
     fprintf(out, "<circle class=\"chosen\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>\n", x, y);
-    /* beside the peak, or where the line of the limit leaves no room there, above that */
+    /* beside the peak, or above it if the limit's line leaves no room */
     const bool near = fabs(y - limit) < 30;
     const bool right = x > (LEFT + RIGHT) / 2.0;
     if (near)
@@ -195,8 +194,8 @@ void sw_html_memory(FILE *out, const struct sw_explain *x)
     double *start = calloc((size_t)m->op_count + 1, sizeof *start);
     double *below = calloc((size_t)m->op_count + 1, sizeof *below);
     const int64_t most = memory->total > memory->limit ? memory->total : memory->limit;
-    /* a small model on a large machine would be a line at the bottom: then the limit is out of
-     * sight, and said to be */
+    /* a small model on a large machine would be a line at the bottom: then the limit is not drawn,
+     * and a note says so */
     const bool small = memory->total < memory->limit / 4;
     chart.top_bytes = small ? (double)memory->total * 1.3 : (double)most * 1.06;
     if (start == NULL || below == NULL || m->op_count == 0) {

@@ -1,4 +1,4 @@
-/* Which coordinate lies on which accelerator of which node. */
+/* Draws each coordinate on its accelerator and node. */
 #include "planner/html/draw.h"
 
 #include "planner/command/format.h"
@@ -9,9 +9,9 @@ enum { LEFT = 20, PITCH = 88, CELL = 82, CELL_HEIGHT = 52, ROW = 58, MOST_CELLS 
 
 struct grid {
     int32_t in_node;       /* accelerators drawn of each node */
-    int32_t columns, rows; /* of cells in a node */
+    int32_t columns, rows; /* sizes in a node's cells */
     int32_t across;        /* nodes side by side */
-    int32_t nodes;         /* drawn */
+    int32_t nodes;         /* nodes drawn */
 };
 
 static struct grid make_grid(const struct sw_cluster_config *cluster)

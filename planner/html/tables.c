@@ -1,4 +1,4 @@
-/* The numbers of the pictures, and what they rest on, as tables. */
+/* Tables with the numbers of the pictures, and their sources. */
 #include "core/base/text.h"
 #include "planner/html/draw.h"
 
@@ -9,7 +9,7 @@
 
 enum { MOST_ROWS = 200 };
 
-/* Heads are separated by '|'; one that starts with '#' is of numbers. */
+/* Heads are separated by '|'; one that starts with '#' is for numbers. */
 static void open_table(FILE *out, const char *title, const char *heads)
 {
     fputs("<h3>", out);

@@ -1,4 +1,4 @@
-/* The two streams of a layer in both directions, and the step as a whole. */
+/* Draws the two streams of a layer in both directions, and the whole step. */
 #include "core/base/text.h"
 #include "planner/html/draw.h"
 
@@ -22,7 +22,7 @@ static const char *class_of(const struct sw_program *p, const struct sw_op *op)
     }
 }
 
-/* An event that takes less than a tenth of a unit is not drawn. */
+/* Draws an event, unless shorter than a tenth of a unit. */
 static void draw_event(FILE *out, const struct sw_explain *x, const struct sw_cost_event *e,
                        const struct sw_window *w, double scale, double y)
 {
@@ -95,7 +95,7 @@ static void draw_legend(FILE *out, const struct sw_explain *x, double y)
                               sw_axis_name((enum sw_axis)a));
 }
 
-/* The step: regions in a row, each as long as it takes; what waits in it hatched at its end. */
+/* Draws the step: regions in a row, to scale; waits hatched at their ends. */
 static void draw_step(FILE *out, const struct sw_explain *x)
 {
     const struct sw_cost *cost = &x->c.cost;
