@@ -22,7 +22,6 @@ CEILING = {
     "planner": 3,
     "planner/diff": 5,
     "planner/fit": 5,
-    "planner/policy": 19,
     "planner/scheduler": 13,
     "planner/search": 28,
     "planner/submit": 31,

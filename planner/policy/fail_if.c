@@ -59,14 +59,14 @@ static int add_node(struct sw_fail_if_parser *p, struct sw_fail_if_node node)
     return p->out->count++;
 }
 
-/* The factor of a unit and its dimension; false: no unit. */
+/* Factor and dimension of a unit; false: no unit. */
 static bool find_unit(const char *unit, double *factor, struct sw_dimension *dimension)
 {
     static const struct {
         char letter;
         struct sw_dimension dimension;
     } kinds[] = {{'B', {.bytes = 1}}, {'b', {.bytes = 1, .seconds = -1}}, {'s', {.seconds = 1}}};
-    /* beyond those of the files; a bare node-hour is no measure */
+    /* in addition to units of files; a bare node-hour is no measure */
     static const struct sw_dimension costs[SW_COST_KINDS] = {[SW_COST_TIME] = {.seconds = 1},
                                                              [SW_COST_ENERGY] = {.joules = 1},
                                                              [SW_COST_MONEY] = {.money = 1}};
@@ -89,7 +89,7 @@ static bool find_unit(const char *unit, double *factor, struct sw_dimension *dim
     return true;
 }
 
-/* Bytes of what may be a unit: letters, with "/s" or "-hours" behind where `longer`. */
+/* Length of a possible unit: letters, with "/s" or "-hours" behind if `longer`. */
 static size_t unit_length(const char *from, bool longer)
 {
     size_t letters = 0;
@@ -104,7 +104,7 @@ static size_t unit_length(const char *from, bool longer)
     return isdigit((unsigned char)after) || after == '_' ? letters : letters + more;
 }
 
-/* All amounts of a condition are in one currency. */
+/* Requires one currency for all amounts of a condition. */
 static int keep_currency(struct sw_fail_if_parser *p, const char *unit, const char *from)
 {
     char *kept = p->out->currency;
@@ -115,7 +115,7 @@ static int keep_currency(struct sw_fail_if_parser *p, const char *unit, const ch
     return 0;
 }
 
-/* The unit after a number: letters, and "/s" or "-hours" where that makes a unit too ("GB/s"). */
+/* Parses the unit after a number: letters, and "/s" or "-hours" if that is a unit too ("GB/s"). */
 static int parse_unit(struct sw_fail_if_parser *p, struct sw_fail_if_node *node)
 {
     char unit[32], what[96];
@@ -142,7 +142,7 @@ static bool starts_number(const char *at)
     return isdigit((unsigned char)at[0]) || (at[0] == '.' && isdigit((unsigned char)at[1]));
 }
 
-/* Digits, a point, an exponent: strtod alone would also take 0x10. */
+/* Parses digits, a point, an exponent: strtod alone would also accept 0x10. */
 static int parse_digits(struct sw_fail_if_parser *p, double *out)
 {
     char *stop;
@@ -361,8 +361,8 @@ static int parse_sum(struct sw_fail_if_parser *p)
     return parse_chain(p, "+-", parse_product);
 }
 
-/* Whether the side asks for something that an accelerator has gigabytes of. What a rank sends may
- * be a few bytes. */
+/* True if the side has a measure in gigabytes of an accelerator. (Bytes sent by a rank may be
+ * few.) */
 static bool is_of_memory(const struct sw_fail_if *c, int32_t at)
 {
     const struct sw_fail_if_node *node = &c->node[at];
@@ -374,7 +374,7 @@ static bool is_of_memory(const struct sw_fail_if *c, int32_t at)
     return is_of_memory(c, node->left) || (node->kind != '_' && is_of_memory(c, node->right));
 }
 
-/* A few bytes of memory, where the number lacks its unit. */
+/* Refuses a few bytes of memory, where the number lacks its unit. */
 static int refuse_few_bytes(const struct sw_fail_if_parser *p)
 {
     for (int32_t i = 0; i < 2; i++) {
@@ -393,7 +393,7 @@ static int refuse_few_bytes(const struct sw_fail_if_parser *p)
     return 0;
 }
 
-/* '+5%' and nothing after it. 1: it is one; 0: it is not; -1: failed. */
+/* Parses '+5%' up to the end. 1: it is one; 0: it is not; -1: failed. */
 static int parse_change(struct sw_fail_if_parser *p)
 {
     const char *from = p->at;
@@ -485,7 +485,7 @@ int sw_fail_if_parse_alone(const char *text, const struct sw_place *at, struct s
     return parse(text, at, out, err);
 }
 
-/* NAN where an old measure is asked for and there is none. */
+/* NAN if an old measure is needed and missing. */
 static double evaluate(const struct sw_fail_if *c, int32_t at, const struct sw_measures *was,
                        const struct sw_measures *is)
 {
@@ -560,7 +560,7 @@ static char *format_value(double value, struct sw_dimension d, const char *curre
     return buffer;
 }
 
-/* Lack of a run that has no such measure. */
+/* Reason why a run lacks the measure. */
 static const char *reason_of(enum sw_measure measure, const struct sw_measures *run)
 {
     if (measure >= SW_MEASURE_TOKEN && measure <= SW_MEASURE_BESIDE)
@@ -576,7 +576,7 @@ static const char *reason_of(enum sw_measure measure, const struct sw_measures *
                                           : "say optimizer.total_steps";
 }
 
-/* Whether a measure that the condition names is there; detail: why not. */
+/* True if all measures of the condition exist; detail: why not. */
 static bool knows_measures(const struct sw_fail_if *condition, const struct sw_measures *was,
                            const struct sw_measures *is, char *detail, size_t detail_bytes)
 {
@@ -598,7 +598,7 @@ static bool knows_measures(const struct sw_fail_if *condition, const struct sw_m
     return true;
 }
 
-/* True if amounts of money are in the currency of the runs; detail: why not. */
+/* True if amounts of money are in the runs' currency; detail: why not. */
 static bool same_currency(const struct sw_fail_if *c, const struct sw_measures *was,
                           const struct sw_measures *is, char *detail, size_t detail_bytes)
 {
@@ -619,8 +619,8 @@ static bool same_currency(const struct sw_fail_if *c, const struct sw_measures *
     return false;
 }
 
-/* True if a measure of the condition has no bound: a run that hardly ends, a job without a limit.
- */
+/* True if a measure of the condition is unbounded: a run that hardly ends, a job without a
+ * limit. */
 static bool is_endless(const struct sw_fail_if *c, const struct sw_measures *was,
                        const struct sw_measures *is)
 {
@@ -655,7 +655,7 @@ enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
     }
     if (!knows_measures(condition, old_measures, new_measures, detail, detail_bytes))
         return SW_FAIL_IF_SKIPPED;
-    /* of a condition that cannot be judged, advice says nothing, and a check must not pass */
+    /* a condition that cannot be judged gives no advice, and must not pass a check */
     const enum sw_fail_if_verdict unjudged =
         condition->at.file != NULL ? SW_FAIL_IF_SKIPPED : SW_FAIL_IF_FAIL;
     if (!same_currency(condition, old_measures, new_measures, detail, detail_bytes))

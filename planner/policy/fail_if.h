@@ -26,36 +26,35 @@
 enum sw_measure {
     SW_MEASURE_STEP,                /* seconds of one step */
     SW_MEASURE_MEMORY,              /* bytes in use on each accelerator */
-    SW_MEASURE_LIMIT,               /* bytes that the accelerator has */
+    SW_MEASURE_LIMIT,               /* bytes of the accelerator */
     SW_MEASURE_TOKENS_PER_SECOND,   /* over all accelerators */
     SW_MEASURE_MFU,                 /* a fraction */
     SW_MEASURE_COMMUNICATION,       /* seconds of a step that compute waits for communication */
     SW_MEASURE_COMMUNICATION_BYTES, /* bytes that one rank sends in a step */
     SW_MEASURE_HEADROOM,            /* bytes of limit that memory_headroom keeps free */
-    SW_MEASURE_ACCELERATORS,        /* number of them */
-    SW_MEASURE_DURATION, /* seconds of all steps of the run; NAN: it does not say how many */
-    SW_MEASURE_ACCELERATOR_HOURS, /* of all steps on all accelerators of the cluster; NAN likewise
-                                   */
-    SW_MEASURE_TOKEN,             /* of serving, seconds: of a token of every sequence */
+    SW_MEASURE_ACCELERATORS,        /* number of accelerators */
+    SW_MEASURE_DURATION, /* seconds of all steps; NAN: the run does not give their number */
+    SW_MEASURE_ACCELERATOR_HOURS, /* all steps on all accelerators of the cluster; NAN likewise */
+    SW_MEASURE_TOKEN,             /* serving: seconds of a token of every sequence */
     SW_MEASURE_FIRST,             /* until the first token behind a prompt */
-    SW_MEASURE_BESIDE,            /* of a token while prompts are read */
+    SW_MEASURE_BESIDE,            /* seconds of a token while prompts are read */
     SW_MEASURE_END,               /* seconds from the first job's start to the run's last save */
-    SW_MEASURE_RUN_HOURS,         /* accelerator-hours of the whole run, saves, starts and what
-                                     failures repeat included; NAN likewise */
-    SW_MEASURE_MONEY,             /* of the whole run, in the cluster's currency; NAN: no price */
-    SW_MEASURE_ENERGY,            /* joules of the whole run; NAN: power is not known */
-    SW_MEASURE_NODES,             /* number of them */
-    SW_MEASURE_TIME_LIMIT,        /* seconds of the job's limit; INFINITY: none; NAN: no job */
+    SW_MEASURE_RUN_HOURS,         /* accelerator-hours of the whole run with saves, starts and
+                                     repeated work; NAN likewise */
+    SW_MEASURE_MONEY,      /* cost of the whole run, in the cluster's currency; NAN: no price */
+    SW_MEASURE_ENERGY,     /* joules of the whole run; NAN: power is unknown */
+    SW_MEASURE_NODES,      /* number of nodes */
+    SW_MEASURE_TIME_LIMIT, /* seconds of the job's limit; INFINITY: none; NAN: no job */
     SW_MEASURE_COUNT
 };
 const char *sw_measure_name(enum sw_measure measure); /* "step" "memory" ... */
 
-/* What a plan is in a word. */
+/* Properties of a plan that are words. */
 enum sw_aspect {
     SW_ASPECT_MESH,      /* "1,64,1,1" */
     SW_ASPECT_RECOMPUTE, /* a word of `recompute` in run files */
     SW_ASPECT_VERDICT,   /* "fits" or "fits_without_headroom" */
-    SW_ASPECT_PARTITION, /* that the job names, "" where it names none; of a list, any */
+    SW_ASPECT_PARTITION, /* the job's, "": none; for a list, any of it */
     SW_ASPECT_COUNT
 };
 const char *sw_aspect_name(enum sw_aspect aspect); /* "mesh" ... */
@@ -63,10 +62,10 @@ const char *sw_aspect_name(enum sw_aspect aspect); /* "mesh" ... */
 enum { SW_FAIL_IF_NODES = 64, SW_FAIL_IF_NAME = 64, SW_ASPECT_BYTES = 64, SW_CURRENCY_BYTES = 16 };
 
 struct sw_measures {
-    double value[SW_MEASURE_COUNT]; /* NAN: the run has none */
+    double value[SW_MEASURE_COUNT]; /* NAN: the run lacks it */
     char word[SW_ASPECT_COUNT][SW_ASPECT_BYTES];
     bool serves;
-    char currency[SW_CURRENCY_BYTES]; /* of money; "": there is none */
+    char currency[SW_CURRENCY_BYTES]; /* currency of money; "": none */
 };
 
 /* bytes^bytes * seconds^seconds ...; bare: a number without a unit, which takes on any dimension.
@@ -76,7 +75,7 @@ struct sw_dimension {
     bool bare;
 };
 
-struct sw_fail_if_node { /* of the expression tree; children stand before their parent */
+struct sw_fail_if_node { /* node of the expression tree; children stand before their parent */
     char kind;           /* '#' number, 'm' measure, 'o' old measure, '_' minus, '+' '-' '*' '/' */
     int8_t left, right;
     int32_t column; /* from 1 */
@@ -85,42 +84,42 @@ struct sw_fail_if_node { /* of the expression tree; children stand before their 
     struct sw_dimension dimension;
 };
 
-struct sw_fail_if_word { /* a side of a comparison of words */
+struct sw_fail_if_word { /* side of a comparison of words */
     bool is_literal, is_old;
     enum sw_aspect aspect;
-    char text[SW_ASPECT_BYTES]; /* of a literal */
+    char text[SW_ASPECT_BYTES]; /* text of a literal */
 };
 
 enum sw_fail_if_form { SW_FAIL_IF_NUMBERS, SW_FAIL_IF_WORDS, SW_FAIL_IF_REJECTED };
 
 struct sw_fail_if {
     const char *text;           /* the whole argument; the caller's */
-    struct sw_place at;         /* of its first character; file NULL: --fail-if */
-    char name[SW_FAIL_IF_NAME]; /* as given; otherwise the beginning of the condition */
+    struct sw_place at;         /* position of its first character; file NULL: --fail-if */
+    char name[SW_FAIL_IF_NAME]; /* given name; otherwise the beginning of the condition */
     struct sw_fail_if_node node[SW_FAIL_IF_NODES];
     int32_t count;
     char comparison[3];
     int32_t side[2];                  /* roots */
-    char currency[SW_CURRENCY_BYTES]; /* that its amounts are in; "": none is named */
+    char currency[SW_CURRENCY_BYTES]; /* currency of its amounts; "": none */
     enum sw_fail_if_form form;
-    struct sw_fail_if_word word[2]; /* of words: the sides */
-    bool is_change; /* of numbers: side[1] is a signed percentage: the change of side[0] against OLD
-                     */
+    struct sw_fail_if_word word[2]; /* sides of a comparison of words */
+    bool is_change; /* for numbers: true if side[1] is a signed percentage: the change of
+                       side[0] against OLD */
 };
 
-/* Errors (SW_BAD_INPUT) have the place --fail-if:1:COLUMN; text must stay alive. */
+/* Errors (SW_BAD_INPUT) have the position --fail-if:1:COLUMN; text must stay alive. */
 int sw_fail_if_parse(const char *text, struct sw_fail_if *out, struct sw_error *err);
-/* The same of a condition in a file that is about one plan alone: `at` is the place of its first
- * character, and what asks for an old plan is an error. */
+/* The same for a condition in a file that is about one plan alone: `at` is the position of its
+ * first character, and references to an old plan are errors. */
 int sw_fail_if_parse_alone(const char *text, const struct sw_place *at, struct sw_fail_if *out,
                            struct sw_error *err);
 
 enum sw_fail_if_verdict { SW_FAIL_IF_PASS, SW_FAIL_IF_FAIL, SW_FAIL_IF_SKIPPED };
 const char *sw_fail_if_verdict_name(enum sw_fail_if_verdict verdict); /* "pass" "fail" "skipped" */
 
-/* Tests the condition. old_measures may be NULL: there was no plan; what asks for it is skipped,
- * and so is what asks for a measure that is NAN.
- * detail: "77.1 GB > 73.6 GB", the comparison that holds; or why it was skipped. */
+/* Tests the condition. old_measures may be NULL: no old plan; conditions on it are skipped, as are
+ * those on measures that are NAN. detail: "77.1 GB > 73.6 GB", the comparison that holds; or the
+ * reason for skipping. */
 enum sw_fail_if_verdict sw_fail_if_test(const struct sw_fail_if *condition,
                                         const struct sw_measures *old_measures,
                                         const struct sw_measures *new_measures, char *detail,

@@ -1,4 +1,4 @@
-/* Places, mistakes and comparisons of a condition: the same for numbers and for words. */
+/* Positions, mistakes and comparisons of a condition: common to numbers and words. */
 #include "planner/policy/fail_if_internal.h"
 
 #include <string.h>

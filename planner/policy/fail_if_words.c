@@ -1,4 +1,4 @@
-/* Conditions on what a plan is: 'mesh != old.mesh', 'recompute == full', 'rejected'. */
+/* Conditions on words: 'mesh != old.mesh', 'recompute == full', 'rejected'. */
 #include "planner/policy/fail_if_internal.h"
 
 #include "core/sharding/mesh.h"
@@ -22,7 +22,7 @@ int sw_fail_if_refuse_before(struct sw_fail_if_parser *p, const char *at)
                               "write what the plan itself must not be, as in 'nodes > 64'");
 }
 
-/* The aspect at p->at, with its "old."; false: there is none, and nothing was read. */
+/* Parses the aspect at p->at, with its "old."; false: none, and nothing was read. */
 static bool parse_aspect(struct sw_fail_if_parser *p, struct sw_fail_if_word *out)
 {
     const char *from = p->at;
@@ -54,11 +54,11 @@ static bool is_mesh(const char *text)
     return true;
 }
 
-/* The words that an aspect may have; those of a mesh are not listed. Returns how many. */
+/* Lists the words of an aspect; those of a mesh are not listed. Returns their number. */
 static int32_t list_words(enum sw_aspect aspect, const char *out[16])
 {
     int32_t count = 0;
-    if (aspect == SW_ASPECT_VERDICT) /* of one that does not fit, nothing is compared */
+    if (aspect == SW_ASPECT_VERDICT) /* a mesh that does not fit is not compared */
         for (int32_t v = 0; v < SW_VERDICT_DOES_NOT_FIT; v++)
             out[count++] = sw_verdict_name((enum sw_fit_verdict)v);
     if (aspect == SW_ASPECT_RECOMPUTE)
@@ -67,7 +67,7 @@ static int32_t list_words(enum sw_aspect aspect, const char *out[16])
     return count;
 }
 
-/* All that is left, without spaces. */
+/* The rest of the condition, without spaces. */
 static int parse_literal(struct sw_fail_if_parser *p, enum sw_aspect aspect,
                          struct sw_fail_if_word *out)
 {
@@ -149,7 +149,7 @@ static const char *word_of(const struct sw_fail_if_word *word, const struct sw_m
     return word->is_literal ? word->text : (word->is_old ? was : is)->word[word->aspect];
 }
 
-/* True if a name of one list with commas stands in the other, or both are empty. */
+/* True if two comma-separated lists share a name, or both are empty. */
 static bool shares_name(const char *a, const char *b)
 {
     if (a[0] == '\0' || b[0] == '\0')

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Seconds of the limit that a script of the run asks for; INFINITY: none; NAN: it is no job. */
+/* Seconds of the limit in the run's script; INFINITY: none; NAN: no job. */
 static double time_limit(const struct sw_run_config *run, double step_seconds)
 {
     char time[SW_TIME_BYTES];

@@ -30,8 +30,8 @@ static void say(const struct sw_options *options, const struct sw_place *at, boo
                 warns ? "warning" : "note", shown);
 }
 
-/* A mistake of the centre's, which is not the user's. what: the part of the file that has no effect
- */
+/* Reports a mistake in the centre's file, which is not the user's. what: the part of the file
+ * without effect */
 static void say_mistake(const struct sw_options *options, const char *what,
                         const struct sw_error *err)
 {
@@ -70,7 +70,7 @@ static int parse(const struct sw_site_rule *rule, struct sw_fail_if *out, struct
     return 0;
 }
 
-/* All conditions of the file, malloc'ed; one that is wrong is told and has no text. NULL: no
+/* Parses all conditions of the file, malloc'ed; a wrong one is reported and gets no text. NULL: no
  * memory (err filled). */
 static struct sw_fail_if *parse_all(const struct sw_options *options, const struct sw_site *site,
                                     struct sw_error *err)

@@ -1,6 +1,6 @@
-/* A centre's advice on runs: conditions with a sentence each, which it ships once in
- * /etc/shardwright/site.yaml (core/config/site.h), asked of the plan that a run gets. Nothing is
- * refused for them, and a file that is wrong is told in one line and left out. */
+/* A centre's advice on runs: conditions with a sentence each, installed once as
+ * /etc/shardwright/site.yaml (core/config/site.h), and tested on a run's plan. They refuse nothing,
+ * and a wrong file is reported in one line and skipped. */
 #ifndef SW_POLICY_SITE_H
 #define SW_POLICY_SITE_H
 
@@ -10,10 +10,10 @@
 
 #define SW_SITE_FILE "/etc/shardwright/site.yaml"
 
-/* Says each sentence whose condition holds of the run on the candidate's mesh, "SITE:LINE:COLUMN:
- * warning: ...", on stderr or as annotations as the options have it. The file is that of
- * SHARDWRIGHT_SITE, where that is set ("": none). cost: of the whole run; NULL: it is priced here,
- * where a condition asks for it. */
+/* Prints each sentence whose condition holds for the run on the candidate's mesh,
+ * "SITE:LINE:COLUMN: warning: ...", on stderr or as annotations by the options. SHARDWRIGHT_SITE
+ * names another file ("": none). cost: of the whole run; NULL: priced here if a condition needs
+ * it. */
 void sw_site_advise(const struct sw_options *options, const struct sw_run_config *run,
                     const struct sw_candidate *candidate, const struct sw_run_cost *cost);
 
