@@ -24,7 +24,6 @@ CEILING = {
     "planner/fit": 5,
     "planner/scheduler": 13,
     "planner/search": 28,
-    "planner/submit": 31,
     "planner/supervise": 50,
     "runner": 4,
     "runner/calibrate": 104,

@@ -36,15 +36,14 @@ static void remove_folder(const char *folder)
     const struct dirent *entry = NULL;
     while (files != NULL && (entry = readdir(files)) != NULL)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            if (unlinkat(dirfd(files), entry->d_name, 0) != 0) /* a stage's folder */
+            if (unlinkat(dirfd(files), entry->d_name, 0) != 0) /* folder of a stage */
                 unlinkat(dirfd(files), entry->d_name, AT_REMOVEDIR);
     if (files != NULL)
         closedir(files);
     rmdir(folder);
 }
 
-/* What a script asks for; digest: of the plan that it was written with, NULL: it surely
- * was. */
+/* Reads a script's requests; digest: of the plan that it was written with, NULL: certain. */
 static int read_request(const struct sw_scheduler *row, const char *script, const char *digest,
                         struct sw_job_request *out, struct sw_error *err)
 {
@@ -65,8 +64,8 @@ static int read_request(const struct sw_scheduler *row, const char *script, cons
     return status;
 }
 
-/* Writes plan and script as a submission does, but into `folder`, and reads what the script asks
- * for. Returns an exit code. */
+/* Writes plan and script as a submission does, but into `folder`, and reads the script's requests.
+ * Returns an exit code. */
 static int ask_of_script(const struct sw_options *options, const struct sw_run_file *run_file,
                          char *folder, struct sw_job_request *out, struct whole *whole,
                          struct sw_error *err)
@@ -84,7 +83,7 @@ static int ask_of_script(const struct sw_options *options, const struct sw_run_f
         goto out;
     }
     emit.output = folder;
-    aside.run.directory = folder; /* nothing of the run's own is touched */
+    aside.run.directory = folder; /* the run's own files stay untouched */
     aside.aside = folder;
     status = sw_emit(&emit, &aside, nowhere, emitted);
     if (status != SW_OK)
@@ -119,7 +118,7 @@ static void close_forecast(const struct sw_run_config *run, struct sw_forecast *
         sw_scheduler_of(&run->cluster)->forecast->close(forecast);
 }
 
-/* Asks for everything; *forecast is to be closed. Returns an exit code. */
+/* Gathers all data; the caller closes *forecast. Returns an exit code. */
 static int gather(const struct sw_options *options, const struct sw_run_file *run_file,
                   struct sw_forecast **forecast, struct sw_start_choices *out, struct whole *whole)
 {
@@ -149,7 +148,7 @@ static int gather(const struct sw_options *options, const struct sw_run_file *ru
 
 static const char *wait_text(double seconds, char buffer[SW_FORMAT_BYTES])
 {
-    /* the controller looks at its queue every so often: less than a minute is at once */
+    /* the controller looks at its queue periodically: less than a minute is at once */
     return seconds < 60 ? "now" : sw_format_duration(seconds, buffer);
 }
 
@@ -307,7 +306,7 @@ static int fail_none(const struct sw_start_choices *all)
     return sw_command_fail(&err);
 }
 
-/* Shows all. Returns the exit code that a submission would have. */
+/* Prints all. Returns the exit code that a submission would have. */
 static int show(const struct sw_options *options, const struct sw_run_config *run,
                 const struct sw_forecast *forecast, const struct sw_start_choices *all,
                 const struct whole *whole)
@@ -363,7 +362,7 @@ int sw_dry_run(const struct sw_options *options, struct sw_run_file *run_file)
 
 /* ---- Fewer nodes ---- */
 
-/* True if the run that the options name has a mesh. */
+/* True if the run of the options has a mesh. */
 static bool has_mesh(const struct sw_run_file *run_file)
 {
     struct sw_search search = {0};
@@ -375,7 +374,7 @@ static bool has_mesh(const struct sw_run_file *run_file)
     return settles;
 }
 
-/* True if what the options name would be submitted and start at once. */
+/* True if a submission with these options would start at once. */
 static bool starts_now(const struct sw_options *options, const struct sw_run_file *run_file)
 {
     struct sw_start_choices all = {0};
@@ -412,7 +411,7 @@ int32_t sw_dry_run_fewer(const struct sw_options *options, int32_t most)
     return found;
 }
 
-/* One more override of the run. */
+/* Adds an override of the run. */
 static int set(struct sw_options *options, const char *text)
 {
     struct sw_error err = {0};
@@ -444,7 +443,7 @@ int sw_soonest_choose(const struct sw_options *options, struct sw_run_file *run_
     status = set(out, texts->nodes);
     if (status == SW_OK && c->partition[0] != '\0')
         status = set(out, texts->partition);
-    /* of these nodes the fastest mesh, unless it is the run's own choice that is first */
+    /* the fastest mesh on these nodes, unless the first is the run's own choice */
     if (!c->submitted)
         out->prefer = "time";
     fprintf(stderr, "soonest: %d node%s of partition %s, mesh_dim %s: %s, %s in %s\n", c->nodes,

@@ -1,28 +1,26 @@
-/* `plan submit --dry-run` and `--soonest`: the controller is asked before anything is submitted. */
+/* `plan submit --dry-run` and `--soonest`: ask the controller before anything is submitted. */
 #ifndef SW_SUBMIT_DRY_RUN_H
 #define SW_SUBMIT_DRY_RUN_H
 
 #include "core/plan/plan.h"
 #include "planner/command/command.h"
 
-/* Prints when and where the run could start, and when its result would be there. Submits and leaves
- * nothing. The run_file's paths are absolute. Returns an exit code; SW_UNMET when nothing can
- * start.
- */
+/* Prints when and where the run could start, and when its result would be ready. Submits nothing
+ * and leaves no files. The run_file's paths are absolute. Returns an exit code; SW_UNMET if nothing
+ * can start. */
 int sw_dry_run(const struct sw_options *options, struct sw_run_file *run_file);
 
-/* The same of a plan as its script asks for it, which stands beside it: when and where that one
- * could start. Returns an exit code. */
+/* The same for a plan with the requests of the script beside it. Returns an exit code. */
 int sw_dry_run_plan(const struct sw_options *options, const struct sw_plan *plan,
                     const char *script);
 
-/* Most nodes, of `most` at most, on which the run would start now: those with which the same
- * command and --set nodes=N is taken. Looks at a few numbers; says nothing. 0: none is found. */
+/* Largest number of nodes, up to `most`, on which the run would start now: the same command with
+ * --set nodes=N would be accepted. Tries a few numbers, silently. 0: none found. */
 int32_t sw_dry_run_fewer(const struct sw_options *options, int32_t most);
 
-/* What --soonest submits: `out` are the options with the nodes, the partition and the preference of
- * the choice whose result is there first; texts is where its values stand. Says on stderr what was
- * chosen. Returns an exit code. */
+/* Options that --soonest submits: `out` gets the nodes, the partition and the preference of the
+ * choice with the earliest result; texts holds its values. Prints the choice on stderr. Returns an
+ * exit code. */
 struct sw_soonest {
     char nodes[48], partition[192];
 };

@@ -14,22 +14,23 @@
 
 enum { COUNTS = 8, PARTITIONS = 16, CHOICES = (COUNTS + 1) * PARTITIONS };
 
-/* Everything that is asked and known while the choices are made. */
+/* Data gathered for the choices. */
 struct gathering {
     const struct sw_scheduler *row;
     const struct sw_forecast_row *ask;
     struct sw_forecast *forecast;
     const struct sw_run_config *run;
     const struct sw_job_request *base;
-    const struct sw_decision *only; /* of a plan; NULL: there is none yet */
+    const struct sw_decision *only; /* a plan's; NULL: no plan yet */
     struct sw_quantiles ratio;      /* actual / estimated wait of our own jobs */
-    bool limit_follows;             /* the limit is what the steps need: each choice has its own */
-    char *partition[PARTITIONS];    /* that the job names; NULL: the default one */
+    bool limit_follows;             /* true if the limit follows from the steps: each choice
+                                       has its own */
+    char *partition[PARTITIONS];    /* named by the job; NULL: the default one */
     int32_t partitions;
-    struct sw_job_request request[CHOICES]; /* of the choice of the same number */
+    struct sw_job_request request[CHOICES]; /* request of the choice with the same index */
 };
 
-/* All of them, three quarters, the half, three quarters of that ...: few numbers, near enough to
+/* All nodes, three quarters, the half, three quarters of that ...: few numbers, close enough to
  * each other. */
 static int32_t list_counts(const struct gathering *g, int32_t out[COUNTS])
 {
@@ -40,7 +41,7 @@ static int32_t list_counts(const struct gathering *g, int32_t out[COUNTS])
         out[0] = most;
         return 1;
     }
-    if (run->nodes != NULL) { /* the run says which it may have */
+    if (run->nodes != NULL) { /* the run gives its numbers */
         for (int32_t n = run->nodes_most; n >= run->nodes_least && count < COUNTS; n--)
             out[count++] = n;
         return count;
@@ -53,8 +54,8 @@ static int32_t list_counts(const struct gathering *g, int32_t out[COUNTS])
     return count;
 }
 
-/* The job in one of the partitions that it names, on so many nodes. time: its limit; NULL: as the
- * script has it. */
+/* Makes the job in one of its partitions, on that many nodes. time: its limit; NULL: the
+ * script's. */
 static int make_request(const struct gathering *g, int32_t nodes, const char *partition,
                         const char *time, struct sw_job_request *out, struct sw_error *err)
 {
@@ -71,8 +72,7 @@ static int make_request(const struct gathering *g, int32_t nodes, const char *pa
     return status;
 }
 
-/* The request asks for what the candidate's mesh wants of its nodes, which the script asked for
- * another. */
+/* Changes the request to the placement for the candidate's mesh, instead of the script's. */
 static int place_request(const struct gathering *g, int32_t nodes,
                          const struct sw_candidate *candidate, struct sw_job_request *request,
                          struct sw_error *err)
@@ -93,15 +93,15 @@ static int place_request(const struct gathering *g, int32_t nodes,
     return status;
 }
 
-/* What starts on so many nodes. */
+/* A job to start on that many nodes. */
 struct wanted {
     int32_t nodes;
-    const struct sw_candidate *candidate; /* NULL: no mesh fits, and why */
+    const struct sw_candidate *candidate; /* NULL: no mesh fits */
     const char *lacks, *why;
-    bool fastest, own; /* own: what the run itself prefers, on all nodes */
+    bool fastest, own; /* own: true for the run's own preference, on all nodes */
 };
 
-/* How long before its limit the script asks for its signal; 0: it does not. */
+/* Seconds before its limit at which the script asks for its signal; 0: it does not. */
 static int64_t lead_of(const struct gathering *g)
 {
     const char *signal = sw_job_request_get(g->base, "signal");
@@ -143,7 +143,7 @@ static int add_choice(struct gathering *g, struct sw_start_choices *out,
     return 0;
 }
 
-/* The same in all partitions. */
+/* Adds the choice in all partitions. */
 static int add_choices(struct gathering *g, struct sw_start_choices *out,
                        const struct wanted *wanted, struct sw_error *err)
 {
@@ -153,14 +153,14 @@ static int add_choices(struct gathering *g, struct sw_start_choices *out,
     return 0;
 }
 
-/* Whether there is any sense in looking for a mesh on so many nodes. */
+/* True if a search for a mesh on that many nodes can help. */
 static int may_start(struct gathering *g, int32_t nodes, bool *may, struct sw_error *err)
 {
     char why[sizeof((struct sw_start_choice *)0)->why_not];
     *may = false;
     for (int32_t i = 0; i < g->partitions && !*may; i++) {
         struct sw_job_request request = {0};
-        /* how long it takes nobody knows yet */
+        /* its duration is unknown yet */
         if (make_request(g, nodes, g->partition[i], g->limit_follows ? "1" : NULL, &request, err) !=
             0)
             return -1;
@@ -170,9 +170,8 @@ static int may_start(struct gathering *g, int32_t nodes, bool *may, struct sw_er
     return 0;
 }
 
-/* Whether the script's limit is what follows from the run's steps: then it is another one on other
- * nodes. A site's template may say anything. step_seconds: of the mesh that the script is for; 0:
- * not known yet. */
+/* True if the script's limit follows from the run's steps, and so differs on other nodes. A site's
+ * template may have any. step_seconds: of the script's mesh; 0: unknown yet. */
 static bool limit_follows(const struct gathering *g, double step_seconds)
 {
     char time[32];
@@ -188,7 +187,7 @@ static bool limit_follows(const struct gathering *g, double step_seconds)
     return follows != NULL && strcmp(follows, limit) == 0;
 }
 
-/* The fastest mesh on so many nodes and, on all nodes, what the run itself prefers. */
+/* Adds the fastest mesh on that many nodes and, on all nodes, the run's own preference. */
 static int add_meshes(struct gathering *g, struct sw_start_choices *out, int32_t nodes,
                       struct sw_error *err)
 {
@@ -226,7 +225,7 @@ static int add_meshes(struct gathering *g, struct sw_start_choices *out, int32_t
     return status;
 }
 
-/* The partitions that the job names; NULL: the default one. */
+/* Lists the job's partitions; NULL: the default one. */
 static int list_partitions(struct gathering *g, struct sw_error *err)
 {
     const char *names = sw_job_request_get(g->base, "partition");
@@ -243,7 +242,7 @@ static int list_partitions(struct gathering *g, struct sw_error *err)
     return 0;
 }
 
-/* The mesh of the plan. */
+/* Adds the mesh of the plan. */
 static int add_plan(struct gathering *g, struct sw_start_choices *out, struct sw_error *err)
 {
     struct sw_candidate candidate;
@@ -269,7 +268,7 @@ static int list_choices(struct gathering *g, struct sw_start_choices *out, struc
     return 0;
 }
 
-/* Asks for all that may start, at once. */
+/* Asks for all possible starts in one call. */
 static int ask_starts(struct gathering *g, struct sw_start_choices *out, struct sw_error *err)
 {
     struct sw_job_request *asked = calloc((size_t)out->count + 1, sizeof *asked);
@@ -307,7 +306,7 @@ out:
     return status;
 }
 
-/* The wait, and what is known of how sure it is. */
+/* Sets the expected wait, and its uncertainty. */
 static void expect_wait(const struct gathering *g, int64_t now, struct sw_start_choice *c)
 {
     const double estimate = c->at > now ? (double)(c->at - now) : 0;
@@ -317,7 +316,7 @@ static void expect_wait(const struct gathering *g, int64_t now, struct sw_start_
     if (like.count >= SW_WAITS_ENOUGH) {
         c->has_band = true;
         c->like_jobs = like.count;
-        /* what the controller says of this queue is as possible as what was before */
+        /* the controller's estimate is as possible as earlier waits */
         c->wait_low_s = fmin(like.low, c->wait_s);
         c->wait_high_s = fmax(like.high, c->wait_s);
     } else if (has_log) {
@@ -327,7 +326,7 @@ static void expect_wait(const struct gathering *g, int64_t now, struct sw_start_
     }
 }
 
-/* Time of a run that says its steps, in jobs of the choice's limit; false: it is not known. */
+/* Time of a run that gives its steps, in jobs of the choice's limit; false: unknown. */
 static bool expect_time(const struct gathering *g, const struct sw_start_choice *c,
                         struct sw_run_time *out)
 {
@@ -336,14 +335,14 @@ static bool expect_time(const struct gathering *g, const struct sw_start_choice 
     if (sw_search_price_run(&run, &c->candidate, NULL, &cost, NULL) != 0 || cost.terms.steps == 0)
         return false;
     cost.terms.start_s = SW_START_SETUP_SECONDS;
-    cost.terms.queue_s = 0; /* the controller tells it */
+    cost.terms.queue_s = 0; /* the controller gives the wait */
     cost.terms.limit_s = c->limit_s;
     sw_run_time(&cost.terms, out);
     return isfinite(out->wall_s);
 }
 
-/* How long it takes from now with this mesh; where the job makes texts, of which nobody knows how
- * many: until the first. */
+/* Sets the time from now to the result with this mesh; for a job that generates an unknown number
+ * of texts: to the first. */
 static void expect_result(const struct gathering *g, struct sw_start_choice *c)
 {
     const bool trains = sw_run_purpose(g->run) == SW_FOR_TRAIN;
@@ -365,7 +364,7 @@ static void expect_result(const struct gathering *g, struct sw_start_choice *c)
     c->result_s = c->jobs * c->wait_s + c->run_s;
 }
 
-/* Notes whether the queue takes what the run itself prefers, on all nodes: in any partition, now or
+/* Notes if the queue takes the run's own preference, on all nodes, in any partition, now or
  * later. */
 static void judge_own(struct sw_start_choices *out, int32_t most)
 {
@@ -379,8 +378,8 @@ static void judge_own(struct sw_start_choices *out, int32_t most)
     }
 }
 
-/* Of what the run itself prefers that which starts first is submitted; what is nothing but that in
- * other partitions is no choice. */
+/* Marks the submitted choice: of the run's own preference, the one that starts first; drops the
+ * same in other partitions. */
 static void settle(struct sw_start_choices *out, int32_t most)
 {
     struct sw_start_choice *first = NULL;
@@ -417,8 +416,8 @@ static int compare_choices(const void *a, const void *b)
     return strcmp(x->partition, y->partition);
 }
 
-/* Asks for what is left to the job that is submitted, or, where none can start, to that of the
- * run's first partition. */
+/* Asks for the budgets of the submitted job or, if none can start, of the one in the run's first
+ * partition. */
 static int find_budgets(const struct gathering *g, struct sw_start_choices *out,
                         struct sw_error *err)
 {

@@ -1,9 +1,9 @@
-/* When and where a run could start, on which nodes and mesh, and when its result would be there:
- * expected wait + predicted run. A smaller mesh that starts now can win.
+/* Predicted starts of a run: when, where, on which nodes and mesh, and when its result would be
+ * ready: expected wait + predicted run. A smaller mesh that starts now can win.
  *
- * The wait is the controller's own estimate, which takes every job ahead to use up its time limit;
- * where our log knows how far such estimates were off here, it is multiplied by their
- * median. Its band is that of like jobs in its accounting, else that of our log; without either
+ * The wait is the controller's own estimate, which assumes that every job ahead uses its whole time
+ * limit; if our log has the accuracy of such estimates here, it is multiplied by their median
+ * ratio. Its band comes from similar jobs in the accounting, else from our log; without either
  * there is none. */
 #ifndef SW_SUBMIT_START_H
 #define SW_SUBMIT_START_H
@@ -11,51 +11,50 @@
 #include "planner/search/search.h"
 #include "planner/scheduler/scheduler.h"
 
-/* Until the first step, each time a job starts: ranks, libraries, data, state. An assumption. */
+/* Assumed seconds from a job's start to its first step: ranks, libraries, data, state. */
 #define SW_START_SETUP_SECONDS 60.0
 
 struct sw_start_choice {
     int32_t nodes;
-    char partition[128]; /* "": the default one, which has no name here */
-    bool starts;         /* else why_not says why it cannot */
-    bool waits;          /* it cannot now, but the queue takes it: why_not says what it waits for */
-    bool fastest, own;   /* which mesh it is: the fastest, that which the run itself prefers */
-    bool submitted;      /* it is what `plan submit` takes as the run stands */
+    char partition[128]; /* "": the default one, without a name here */
+    bool starts;         /* false: why_not has the reason */
+    bool waits;          /* true if it cannot start now, but the queue takes it: why_not has
+                            the cause */
+    bool fastest, own;   /* kind of mesh: true for the fastest; for the run's own preference */
+    bool submitted;      /* true if `plan submit` takes it for the unchanged run */
     char why_not[SW_JOB_REFUSAL_BYTES];
     int64_t at;    /* by the controller, seconds since 1970 */
     char *where;   /* nodes that it would get now */
     double wait_s; /* expected, of each job */
-    bool has_band; /* of the wait: 10th to 90th percentile */
+    bool has_band; /* true if the wait has a band: 10th to 90th percentile */
     double wait_low_s, wait_high_s;
-    int32_t
-        like_jobs; /* in the accounting, that the band rests on; 0: on our log, or there is none */
+    int32_t like_jobs; /* number of similar jobs behind the band; 0: from our log, or none */
     struct sw_candidate candidate;
-    double limit_s; /* of a job's time; INFINITY: none is asked for */
-    /* all steps, saves, evaluations, failures and the set-up of each job; of one that serves the
-     * set-up alone */
+    double limit_s; /* limit of a job's time; INFINITY: none requested */
+    /* all steps, saves, evaluations, failures and the set-up of each job; when serving, the set-up
+     * alone */
     double run_s;
-    int32_t jobs;    /* that follow one another, where the time limit ends them; each waits */
-    double result_s; /* from now until the last step, or until it serves */
+    int32_t jobs;    /* number of consecutive jobs that the time limit makes; each waits */
+    double result_s; /* from now to the last step, or to the start of serving */
 };
 
 struct sw_start_choices {
-    struct sw_start_choice *choice; /* soonest result first; those that cannot start last */
+    struct sw_start_choice *choice; /* earliest result first; those that cannot start last */
     int32_t count;
-    bool taken; /* by the queue, what `plan submit` takes as the run stands */
-    char refused[SW_JOB_REFUSAL_BYTES]; /* else why not */
-    struct sw_budgets budgets;          /* of what `plan submit` takes as the run stands */
-    bool settled; /* by a plan: there was nothing to choose but the partition */
+    bool taken; /* true if the queue takes the job of `plan submit` for the unchanged run */
+    char refused[SW_JOB_REFUSAL_BYTES]; /* the reason if not */
+    struct sw_budgets budgets;          /* for the job of `plan submit` for the unchanged run */
+    bool settled;                       /* true if a plan left only the partition to choose */
     int64_t now;
-    int32_t log_jobs; /* of ours, that estimates were compared with */
-    double log_ratio; /* median of actual / estimated wait; 1: not enough of them */
+    int32_t log_jobs; /* number of our jobs whose estimates were compared */
+    double log_ratio; /* median of actual / estimated wait; 1: too few jobs */
 };
 
-/* forecast: of the row of the run's cluster. base: the job as its script asks for it, on all nodes
+/* forecast: of the row of the run's cluster. base: the job as its script requests it, on all nodes
  * of the run's cluster; its partitions may be a list. only: of a plan, whose nodes and mesh are
- * settled; NULL: all that the run may have are looked at. Errors: SW_ENVIRONMENT: no answer, no
- * memory; SW_BAD_INPUT: the run's rules or mesh_dim. That nothing can start is none. Free with
- * sw_start_choices_free, also after an error.
- */
+ * fixed; NULL: all possibilities of the run are considered. Errors: SW_ENVIRONMENT: no answer, no
+ * memory; SW_BAD_INPUT: the run's rules or mesh_dim. It is no error if nothing can start. Free with
+ * sw_start_choices_free, also after an error. */
 int sw_start_choices_gather(struct sw_forecast *forecast, const struct sw_run_config *run,
                             const struct sw_job_request *base, const struct sw_decision *only,
                             struct sw_start_choices *out, struct sw_error *err);

@@ -1,12 +1,11 @@
-/* `plan submit`: one job at a time for a run's folder, and a record of it that survives being
- * killed at any moment.
+/* `plan submit`: one job at a time for a run's folder, with a record that survives a kill at any
+ * moment.
  *
  * The order: lock (.submission.lock, which the scheduler's command inherits, so that it stays
- * locked while one is on its way even when plan was killed) - is there a live job? - plan and
- * script - the record with a token, "submitting" - the command (Slurm's is sbatch), whose job's
- * comment and script path lead back to the record - the record with the job's number, "submitted".
- * Whoever comes later and finds "submitting" asks the scheduler for the job of that token or
- * script. */
+ * locked while that runs, even if plan was killed) - is there a live job? - plan and script - the
+ * record with a token, "submitting" - the command (Slurm's is sbatch), whose job's comment and
+ * script path lead back to the record - the record with the job's number, "submitted". A later
+ * command that finds "submitting" asks the scheduler for the job of that token or script. */
 #include "core/base/clock.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
@@ -34,30 +33,30 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What a user waits for at most: an answer about live jobs; another plan submit. */
+/* Longest waits of a user: for an answer about live jobs; for another plan submit. */
 static const double ask_seconds = 4, lock_seconds = 4;
 enum { SCRIPT_BYTES_MAX = 1 << 22 };
 
-/* One submission on its way. */
+/* State of a submission. */
 struct submitting {
     char folder[PATH_MAX], plan[PATH_MAX], script[PATH_MAX];
     const struct sw_options *options;
-    struct sw_run_file run_file; /* of a run file; config NULL: none */
-    struct sw_plan read;         /* of a plan file; config NULL: none */
-    struct sw_run_config suited; /* its run, with the job that its script starts */
+    struct sw_run_file run_file; /* for a run file; config NULL: none */
+    struct sw_plan read;         /* for a plan file; config NULL: none */
+    struct sw_run_config suited; /* its run, with its script's job */
     const struct sw_run_config *run;
-    char *whole;                         /* folder of the run, as it is written */
-    int32_t stages;                      /* 0: the run has none */
-    uint64_t run_digest;                 /* of all plans; 0: of a plan file */
-    int64_t all_steps;                   /* of all stages; 0: not told */
-    double all_seconds;                  /* that these take; 0: the run does not say its steps */
-    const struct sw_scheduler *row;      /* of its cluster; it has a queue */
-    struct sw_submission before, record; /* before: what stood in the folder */
+    char *whole;                         /* folder of the run, as written */
+    int32_t stages;                      /* 0: no stages */
+    uint64_t run_digest;                 /* digest of all plans; 0: a plan file */
+    int64_t all_steps;                   /* in all stages; 0: unknown */
+    double all_seconds;                  /* seconds of these; 0: the run does not give its steps */
+    const struct sw_scheduler *row;      /* row of its cluster; it has a queue */
+    struct sw_submission before, record; /* before: earlier record of the folder */
     struct sw_admission admission;
     int lock;
 };
 
-/* ---- What is submitted ---- */
+/* ---- The run to submit ---- */
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -70,7 +69,7 @@ static int fail_long(const char *what, struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "the path of the %s is too long", what);
 }
 
-/* Stages as the run file has them, or as they were written beside the plan. */
+/* Finds stages in the run file, or in the file written beside the plan. */
 static int find_stages(const struct submitting *s, struct sw_stages *out, struct sw_error *err)
 {
     char note[256];
@@ -90,8 +89,8 @@ static int find_stages(const struct submitting *s, struct sw_stages *out, struct
     return 0;
 }
 
-/* ".STAGE" of the script that trains the stage which the run is in: stages on as many nodes share
- * one, which is the first's; "" for that of the first stage. */
+/* ".STAGE" in the name of the script that trains the run's current stage: stages on equally many
+ * nodes share the first one's; "" for the first stage. */
 static int name_script(struct submitting *s, char out[SW_STAGE_NAME_BYTES + 1],
                        struct sw_error *err)
 {
@@ -142,8 +141,8 @@ static int read_plan(const struct sw_options *options, const char *path, struct 
                : -1;
 }
 
-/* Refuses a job that would wait, start and fail. folder: of the plan; NULL: it is a run. Returns an
- * exit code. */
+/* Refuses a job that would wait, start and fail. folder: of the plan; NULL: a run. Returns an exit
+ * code. */
 static int check_lacks(const struct sw_run_config *run, const char *folder, bool force)
 {
     struct sw_lack lack[SW_LACKS];
@@ -160,7 +159,7 @@ static int check_lacks(const struct sw_run_config *run, const char *folder, bool
     return status;
 }
 
-/* Reads what the command line names, and makes the run's folder. Returns an exit code. */
+/* Reads the file on the command line, and makes the run's folder. Returns an exit code. */
 static int open_run(struct submitting *s, const struct sw_options *options)
 {
     struct sw_error err = {0};
@@ -220,7 +219,7 @@ static int lock_folder(struct submitting *s, struct sw_error *err)
         return sw_fail(err, SW_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
     while (flock(s->lock, LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK && errno != EINTR)
-            return 0; /* a file system without locks: the record alone has to do */
+            return 0; /* a file system without locks: the record alone must suffice */
         if (sw_clock_now() > end)
             return sw_fail(err, SW_ENVIRONMENT,
                            "another 'plan submit' of this folder, or its %s, is still running: "
@@ -232,7 +231,7 @@ static int lock_folder(struct submitting *s, struct sw_error *err)
     return 0;
 }
 
-/* cancel: the command that finds the job: plan's, or the scheduler's own. */
+/* cancel: command that ends the job: plan's, or the scheduler's own. */
 static int refuse(const char *folder, const struct sw_queued_job *job, const char *cancel,
                   struct sw_error *err)
 {
@@ -250,7 +249,7 @@ static int refuse(const char *folder, const struct sw_queued_job *job, const cha
                    folder, cancel, id);
 }
 
-/* A job whose number was lost when plan was killed: now it is on record. */
+/* Records a job whose number was lost when plan was killed. */
 static int recover(struct submitting *s, const struct sw_run_status *run,
                    const struct sw_queued_job *job, struct sw_error *err)
 {
@@ -263,7 +262,7 @@ static int recover(struct submitting *s, const struct sw_run_status *run,
     return sw_submission_write(s->folder, &s->before, err);
 }
 
-/* Fails when a job of this folder waits or runs. */
+/* Fails if a job of this folder waits or runs. */
 static int check_live(struct submitting *s, struct sw_error *err)
 {
     const char *folder = s->folder;
@@ -288,7 +287,7 @@ static int check_live(struct submitting *s, struct sw_error *err)
             refuse(s->folder, &live, "plan cancel", err);
         goto out;
     }
-    /* and those that nobody wrote down: submitted by hand, or by one that was killed */
+    /* unrecorded ones, too: submitted by hand, or by a killed plan */
     if (s->row->queue->ask(NULL, 0, end - sw_clock_now(), &mine, err) != 0)
         goto out;
     for (int32_t i = 0; i < mine.count; i++) {
@@ -310,7 +309,8 @@ out:
 
 /* ---- The script ---- */
 
-/* Notes what is in the script, that it is the plan's, and that such a job can start. */
+/* Notes the script's settings, and checks that it belongs to the plan and that its job can
+ * start. */
 static int read_script(struct submitting *s, uint64_t digest, bool *has_comment,
                        struct sw_error *err)
 {
@@ -323,7 +323,7 @@ static int read_script(struct submitting *s, uint64_t digest, bool *has_comment,
                        strerror(errno));
     snprintf(wanted, sizeof wanted, "%016" PRIx64, digest);
     int status = 0;
-    if (s->read.config != NULL && strstr(text, wanted) == NULL) /* else both were just written */
+    if (s->read.config != NULL && strstr(text, wanted) == NULL) /* if not, both were just written */
         status = sw_fail(err, SW_BAD_INPUT,
                          "'%s' was not written with this plan, whose digest is %s; 'plan emit' "
                          "writes both",
@@ -375,7 +375,7 @@ static int fill_record(struct submitting *s, uint64_t digest, const struct sw_de
     }
     sw_mesh_format(&decision->mesh, r->mesh, sizeof r->mesh);
     strftime(r->submitted_at, sizeof r->submitted_at, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    /* it need not be there yet */
+    /* it may not exist yet */
     if (realpath(all, checkpoints) == NULL)
         snprintf(checkpoints, sizeof checkpoints, "%.*s", (int)sizeof checkpoints - 1, all);
     free(all);
@@ -411,8 +411,8 @@ static int give(struct submitting *s, bool has_comment, struct sw_error *err)
 
 /* ---- The command ---- */
 
-/* Nodes on which the run would start now where it waits for others. A plan is submitted as it is.
- */
+/* Number of nodes on which the run would start now if it waits for more. A plan is submitted
+ * unchanged. */
 static int32_t find_fewer(const struct submitting *s)
 {
     const bool may_change = s->read.config == NULL && s->admission.waits[0] != '\0';
@@ -429,7 +429,7 @@ static void warn_of_waiting(const struct submitting *s, int32_t fewer)
     fputc('\n', stderr);
 }
 
-/* Plan and script are there. Returns an exit code. */
+/* Submits the written plan and script. Returns an exit code. */
 static int submit(struct submitting *s, uint64_t digest, const struct sw_decision *decision,
                   const struct sw_cost *cost)
 {
@@ -437,7 +437,7 @@ static int submit(struct submitting *s, uint64_t digest, const struct sw_decisio
     bool has_comment = false;
     if (read_script(s, digest, &has_comment, &err) != 0)
         return sw_command_fail(&err);
-    /* asked before this job is one of those that wait */
+    /* asked before this job waits, too */
     const int32_t fewer = find_fewer(s);
     if (fill_record(s, digest, decision, cost, &err) != 0 ||
         sw_submission_begin_links(s->folder, &err) != 0 ||
@@ -466,7 +466,7 @@ static int submit_plan(struct submitting *s)
     return submit(s, s->read.digest, &s->read.decision, &c.cost);
 }
 
-/* Time that all stages take. */
+/* Sums the time of all stages. */
 static void sum_up(struct submitting *s, const struct sw_emitted *emitted)
 {
     if (s->stages == 0)
@@ -563,7 +563,7 @@ out:
     return status;
 }
 
-/* --dry-run and --soonest, which ask the controller about a run first. Returns an exit code. */
+/* Asks the controller about a run first, for --dry-run and --soonest. Returns an exit code. */
 static int ask_first(const struct sw_options *options, struct sw_options *out,
                      struct sw_soonest *texts)
 {
