@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What the columns of a table of runs are called, and what they hold. */
+/* Names and meanings of the columns in a table of runs. */
 static const char diff_details[] =
     "\nWith one RUN: compare it before and after --set. With two, --set changes both.\n";
 static const char fit_details[] =
@@ -93,7 +93,7 @@ static const char cancel_details[] =
 static const struct command {
     const char *name, *arguments, *about;
     uint32_t options;
-    int (*run)(const struct sw_options *options); /* NULL: reads its own command line */
+    int (*run)(const struct sw_options *options); /* NULL: it reads its own command line */
     const char *details;                          /* after the options; NULL: none */
 } commands[] = {
     {"check", "FILE...", "validate YAML files of every kind",
@@ -175,8 +175,7 @@ static void write_libraries(struct sw_json *json)
             sw_schedulers[i]->queue->write_version(stdout, json);
 }
 
-/* `plan --version`, in lines as those of `runner --version`: devices are the runner's; or with
- * --json. */
+/* `plan --version`, in the form of `runner --version`, where devices are listed; or with --json. */
 static int print_version(int32_t count, char **arguments)
 {
     struct sw_json json = {.out = stdout, .style = SW_JSON_SPACES};
@@ -257,27 +256,27 @@ static int run(int argc, char **argv)
     return unknown_command(argv[1]);
 }
 
-/* What a shell says of a program that SIGPIPE ended: 128 + 13. */
+/* Exit code of a shell for a program that SIGPIPE ended: 128 + 13. */
 enum { EXIT_PIPE = 141 };
 
-/* Whether stdout is a pipe that nobody reads any more. An earlier write may have met the end, so
- * that errno is no longer there to tell. */
+/* True if stdout is a pipe without a reader. An earlier write may have noticed, so that errno is
+ * lost. */
 static bool reader_left(int error)
 {
     struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
     return error == EPIPE || (poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0);
 }
 
-/* A search compiles hundreds of programs: their memory is kept instead of given back to the system
- * each time, which takes as long as the compiling. And it comes in large pages where the system has
- * them: a small search would be a third of its time at getting 20 MB in small ones. */
+/* Keeps freed memory: a search compiles hundreds of programs, and returning memory to the system
+ * takes as long as compiling. Uses large pages if available: otherwise a small search would spend a
+ * third of its time on getting 20 MB in small ones. */
 static void keep_memory(void)
 {
     const size_t first = (size_t)24 << 20, large_page = (size_t)2 << 20;
     mallopt(M_MMAP_THRESHOLD, 1 << 30);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     mallopt(M_TOP_PAD, 8 << 20);
-    char *heap = malloc(first); /* nothing of it is touched */
+    char *heap = malloc(first); /* never touched */
     const size_t ahead = large_page - (uintptr_t)heap % large_page;
     if (heap != NULL)
         madvise(heap + ahead, first - 2 * large_page, MADV_HUGEPAGE);
@@ -288,14 +287,14 @@ int main(int argc, char **argv)
 {
     sw_file_hold_streams();
     keep_memory();
-    /* a reader that goes away ends nothing half-way: files are written first */
+    /* a vanished reader does not stop the command: files are written first */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a file above the limit is a failed write, as on a full disk */
     int status = run(argc, argv);
     errno = 0;
     const bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;
     if (lost && reader_left(errno)) {
-        /* nobody wants to hear more, as with '| head'; a verdict stays one */
+        /* the reader wants no more output, as with '| head'; an error status stays */
         return status == SW_OK ? EXIT_PIPE : status;
     }
     if (lost && status != SW_ENVIRONMENT) {

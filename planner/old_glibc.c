@@ -1,14 +1,14 @@
-/* plan-portable alone: the functions whose newest symbols need a glibc later than 2.28 (RHEL 8's),
- * by symbols that every glibc of x86-64 has. `ld --wrap=NAME` sends each call here
- * (planner/CMakeLists.txt lists the names). Dynamic and not static: users and groups are looked up
- * by the site's own modules of NSS, which a static program of another glibc cannot load. */
+/* plan-portable only: functions whose newest symbols need a glibc later than 2.28 (RHEL 8's), by
+ * symbols that every glibc of x86-64 has. `ld --wrap=NAME` sends each call here
+ * (planner/CMakeLists.txt lists the names). Dynamic, not static: users and groups are looked up by
+ * the site's own NSS modules, which a static program of another glibc cannot load. */
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
 
-/* Before 2.34 these are libpthread's, which plan-portable names; the dynamic linker looks for a
- * name and a version in all libraries. */
+/* Before 2.34 these are in libpthread, which plan-portable links; the dynamic linker finds a name
+ * and a version in any library. */
 #define OLD(name, version) __asm__(".symver old_" #name "," #name "@GLIBC_" version)
 
 OLD(exp, "2.2.5");
@@ -84,7 +84,7 @@ int __wrap_pthread_condattr_setclock(pthread_condattr_t *attributes, clockid_t c
     return old_pthread_condattr_setclock(attributes, clock);
 }
 
-/* struct stat as x86-64 has it from the beginning. */
+/* Layout of struct stat on x86-64 since its beginning. */
 enum { STAT_VERSION = 1 };
 int old___xstat(int version, const char *path, struct stat *out);
 int old___lxstat(int version, const char *path, struct stat *out);
@@ -106,8 +106,8 @@ int __wrap_fstat(int fd, struct stat *out)
     return old___fxstat(STAT_VERSION, fd, out);
 }
 
-/* Since 2.34 glibc runs a program's constructors by itself where `begin` is NULL, as in the start
- * files of today; an older one calls `begin` and `end`, which its own start files brought. */
+/* Since 2.34 glibc runs a program's constructors itself if `begin` is NULL, as in current start
+ * files; older ones call `begin` and `end`, which their own start files provided. */
 typedef int program_main(int argc, char **argv, char **environment);
 typedef void begin_call(int argc, char **argv, char **environment);
 typedef void end_call(void);
