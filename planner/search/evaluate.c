@@ -10,8 +10,8 @@
 #include <string.h>
 
 /* Programs by structure, one cache for each thread: compiling takes ten times as long as resizing.
- * Meshes come sorted by structure, so that a few programs are enough. They share a search's memory
- * with the meshes and some logical programs: of few meshes more are kept. */
+ * Meshes come sorted by structure, so a few programs suffice. They share a search's memory with the
+ * meshes and some logical programs: fewer meshes leave room for more. */
 enum { PROGRAM_BYTES = 150000, MEMORY_BYTES = 40000000, FEWEST_PROGRAMS = 64 };
 
 struct sw_cached_program {
@@ -19,23 +19,23 @@ struct sw_cached_program {
     struct sw_program *program;
     struct sw_counted counted;
     struct sw_units units;
-    /* what the program was sized for, the axis order aside; a search comes back to it */
+    /* sizes of the program, without the axis order; a search returns to them */
     bool sized, placed;
     int32_t mesh[SW_AXIS_COUNT];
     struct sw_recompute recompute;
     int32_t inner_ring;
     int64_t micro_batch, slots, least_arena_bytes;
 };
-/* What of an entry is looked at to find one; apart from them, since they are large. */
+/* Part of an entry that lookups read; kept apart, since entries are large. */
 struct sw_told {
-    uint64_t hash; /* of the key */
-    uint64_t used; /* when, for replacing the one that was not used for longest; 0: it is free */
+    uint64_t hash; /* hash of the key */
+    uint64_t used; /* time of the last use, to replace the oldest; 0: empty */
 };
 struct sw_program_cache {
     uint64_t now;
-    struct sw_cost_shared shared; /* by them all */
+    struct sw_cost_shared shared; /* shared by all */
     struct sw_orders orders;
-    struct sw_logicals *logicals; /* that they were made of */
+    struct sw_logicals *logicals; /* logical programs that they were made from */
     int32_t count;
     struct sw_told *told;             /* [count] */
     struct sw_cached_program entry[]; /* [count] */
@@ -98,7 +98,7 @@ struct sw_program *sw_program_cache_take(struct sw_program_cache *cache,
     return NULL;
 }
 
-/* Keys differ in few words: all but that of the one that is looked for are told by a number. */
+/* Keys differ in few words: a number rules out all but the wanted one. */
 static uint64_t hash_key(const struct sw_program_key *key)
 {
     uint64_t hash = SW_HASH_START, word;
@@ -232,7 +232,7 @@ enum sw_reject sw_searcher_admits(struct sw_searcher *s, const struct sw_program
     return SW_REJECT_RULES;
 }
 
-/* A decision is often asked for again at once: whether the latest is that one, byte for byte. */
+/* True if the decision is the latest one, byte for byte: it is often asked for again at once. */
 static bool is_latest(const struct sw_searcher *s, const struct sw_decision *decision)
 {
     return s->latest_program != NULL && s->latest_at == s->cache->now &&
@@ -320,7 +320,7 @@ int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw
         sw_searcher_admits(s, &options, out->detail, out->help);
         return 0;
     }
-    p->mesh = sized->decision.mesh; /* the axis order may have changed since: no size follows it */
+    p->mesh = sized->decision.mesh; /* the axis order may have changed: no size depends on it */
     sw_sized_place(sized);
     fill_memory(run, p, &out->memory);
     out->padding_sequences = p->padding_sequences;
@@ -329,7 +329,7 @@ int sw_searcher_measure(struct sw_searcher *s, struct sw_sized *sized, struct sw
     return 0;
 }
 
-/* A step takes as long as if the padding were sequences. */
+/* Sets the share of padding: a step takes as long as if it were sequences. */
 static void price_padding(const struct sw_program *p, struct sw_candidate *out)
 {
     double seconds = 0;
@@ -340,7 +340,7 @@ static void price_padding(const struct sw_program *p, struct sw_candidate *out)
                            ((double)p->accumulation_steps * (double)p->micro_batch);
 }
 
-/* What else is told of the seconds in out->cost. */
+/* Fills in figures that follow from out->cost. */
 static void tell_speed(const struct sw_searcher *s, const struct sw_program *p,
                        struct sw_candidate *out)
 {

@@ -1,5 +1,5 @@
-/* Guesses that order what the search tries. They rest on the sizes of one program of the mesh and
- * on the times of its ops alone, without the two streams; what is reported is always priced. */
+/* Guesses that order what the search tries. Based on the sizes of one program of the mesh and on
+ * its ops' times alone, without the two streams; reported figures are always priced. */
 #include "planner/search/internal.h"
 
 #include "core/cost/ring.h"
@@ -21,7 +21,7 @@ int sw_guess_traffic(const struct sw_sized *sized, struct sw_traffics *out, stru
     return 0;
 }
 
-/* Of a ring, else 0: seconds of computing on one block, and what travels of it. */
+/* Seconds of computing on a ring's block, and its messages; 0: no ring. */
 struct ring {
     double block;
     struct sw_ring_blocks blocks;
@@ -39,7 +39,7 @@ static struct ring ring_of(const struct sw_program *p, const struct sw_traffic *
     return ring;
 }
 
-/* Of one ring the seconds of a step in which compute waits. */
+/* Seconds of a step in which compute waits for one ring. */
 static double ring_seconds(const struct sw_traffic *t, const struct ring *ring,
                            const struct sw_run_config *run, const struct sw_span *span)
 {
@@ -53,7 +53,7 @@ static double ring_seconds(const struct sw_traffic *t, const struct ring *ring,
            t->calls * (sw_op_returns_to_owner(t->kind) ? hop : 0);
 }
 
-/* The same of one that is made of inner rings. */
+/* The same for inner rings. */
 static double rings_seconds(const struct sw_traffic *t, const struct ring *ring, int32_t inner,
                             const struct sw_run_config *run, const struct sw_span *span)
 {
@@ -65,8 +65,8 @@ static double rings_seconds(const struct sw_traffic *t, const struct ring *ring,
     return t->calls * (time.seconds - compute);
 }
 
-/* Seconds of a step in which that traffic keeps the links busy or, in a ring, compute waiting.
- * inner: ranks of the inner rings that it may be made of, 0: of none. */
+/* Seconds of a step in which that traffic keeps the links busy or, for a ring, compute waits.
+ * inner: ranks of possible inner rings, 0: none. */
 static double traffic_seconds(const struct sw_traffic *t, const struct ring *ring, int32_t inner,
                               const struct sw_run_config *run, const struct sw_span *span)
 {
@@ -79,7 +79,7 @@ static double traffic_seconds(const struct sw_traffic *t, const struct ring *rin
     return inner > 0 ? rings_seconds(t, ring, inner, run, span) : ring_seconds(t, ring, run, span);
 }
 
-/* Of a micro-batch `times` as large as that of the program: longer messages, fewer of them. */
+/* The same for a micro-batch `times` the program's: longer messages, fewer of them. */
 static double ring_seconds_of(const struct sw_guess_ring *r, const struct sw_run_config *run,
                               double times)
 {
@@ -91,9 +91,9 @@ static double ring_seconds_of(const struct sw_guess_ring *r, const struct sw_run
     return rings_seconds(&traffic, &ring, r->inner, run, &r->span);
 }
 
-/* Of a phase: weights travel while activations are computed with; where both take as long, op by op
- * one waits for the other. The root of the squares follows the priced timeline within some percent
- * from all hidden to none. */
+/* Combines a phase's compute and traffic of weights: if both take as long, op by op one waits for
+ * the other. The root of the sum of squares follows the priced timeline within some percent, from
+ * all hidden to none. */
 static double combine(double compute, double weight)
 {
     return sqrt(compute * compute + weight * weight);
@@ -129,7 +129,7 @@ int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw
     }
     for (int32_t v = 0; v < p->value_count; v++) {
         const struct sw_value *value = &p->values[v];
-        /* partition leaves values that nothing writes any more: they have no storage */
+        /* partition leaves values without a writer: they have no storage */
         if (value->role == SW_ROLE_ACTIVATION && value->alias < 0 && written[v])
             out->value[out->count++] =
                 (struct sw_counted_value){v, !sw_traffic_of_batch(value) ? SW_COUNTED_FIXED
@@ -140,7 +140,7 @@ int sw_guess_count(const struct sw_program *p, struct sw_counted *out, struct sw
     return 0;
 }
 
-/* Bytes, from the shapes: what grows with the micro-batch. */
+/* Guesses bytes from the shapes: those that grow with the micro-batch, and the others. */
 static void guess_bytes(const struct sw_sized *sized, int64_t reserved_bytes, struct sw_guess *g)
 {
     const struct sw_program *p = sized->program;
@@ -187,7 +187,7 @@ void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *
     }
 }
 
-/* Whether that traffic is of a ring that is to be made of inner rings. */
+/* True if that traffic is of a ring that will have inner rings. */
 static bool is_of_rings(const struct sw_sized *sized, const struct sw_run_config *run,
                         const struct sw_traffic *t, struct sw_guess *out)
 {
@@ -262,7 +262,7 @@ double sw_guess_seconds(const struct sw_guess *g, int64_t micro_batch_size, int3
 {
     const struct sw_compute *c = &g->compute;
     const double times = (double)micro_batch_size / g->sequences;
-    /* micro-steps that are not full take as long as those that are */
+    /* micro-steps that are not full take as long as full ones */
     const double filled = sw_guess_places(g, micro_batch_size) / g->rank_sequences;
     const double again = g->levels.count == 0
                              ? 1
@@ -299,8 +299,8 @@ int sw_guess_compare(const void *a, const void *b)
            (x->micro_batch_size > y->micro_batch_size);
 }
 
-/* Powers of two that divide, largest last, and all sequences at once. Where there is padding as it
- * is, powers of two need not divide. */
+/* Lists powers of two that divide, largest last, and all sequences at once. If there is padding
+ * anyway, powers of two need not divide. */
 static int32_t micro_batches(const struct sw_run_config *run, int64_t per_rank, bool padded,
                              int64_t out[SW_MAX_MICRO_BATCHES])
 {
@@ -331,8 +331,8 @@ int32_t sw_guess_options(const struct sw_run_config *run, int64_t per_rank, bool
 
 /* ---- Axis orders ---- */
 
-/* The k-th permutation of the axes that split something, in the places that the default order gives
- * them; the others stay where they are. Returns false beyond the last. */
+/* The k-th permutation of the axes with more than one rank, in the positions of the default order;
+ * the others stay. False: beyond the last. */
 bool sw_search_permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *out)
 {
     int32_t place[SW_AXIS_COUNT], n = 0, radix = 1;
@@ -357,7 +357,7 @@ bool sw_search_permute(const struct sw_mesh *base, int32_t k, struct sw_mesh *ou
     return true;
 }
 
-/* The orders of a mesh's axes, unless they are those of the mesh asked for last. */
+/* Finds the orders of a mesh's axes, unless it is the last mesh. */
 static void find_orders(struct sw_orders *o, const struct sw_cluster_config *cluster,
                         const struct sw_mesh *base)
 {
@@ -374,7 +374,7 @@ static void find_orders(struct sw_orders *o, const struct sw_cluster_config *clu
         o->of[set].count = 0;
 }
 
-/* The place in the list of the span of order k, which becomes the last where it is new. */
+/* Index in the list of the span of order k, which is appended if new. */
 static int32_t list_span(const struct sw_orders *o, int32_t k, struct sw_axes axes,
                          struct sw_placements *p)
 {
@@ -389,7 +389,7 @@ static int32_t list_span(const struct sw_orders *o, int32_t k, struct sw_axes ax
     return i;
 }
 
-/* How the groups over these axes lie on the links in each order. */
+/* Links that the groups over these axes span in each order. */
 static const struct sw_placements *find_placements(struct sw_orders *o, struct sw_axes axes)
 {
     const sw_axis_set set = sw_axes_set(axes);
@@ -407,7 +407,7 @@ static const struct sw_placements *find_placements(struct sw_orders *o, struct s
     return p;
 }
 
-/* Seconds of one traffic in each placement, worked out once. */
+/* Seconds of one traffic in each placement, computed once. */
 struct placed_traffic {
     const struct sw_placements *of;
     uint32_t known; /* a bit for each placement */
@@ -419,7 +419,7 @@ struct order_guess {
     const struct sw_run_config *run;
     const struct sw_traffics *traffics;
     struct placed_traffic *placed; /* [traffics->count] */
-    bool of_rings;                 /* rings that leave their nodes are made of inner rings */
+    bool of_rings;                 /* true if rings that leave their nodes have inner rings */
 };
 
 static void place_traffics(struct order_guess *g, struct sw_orders *orders,
@@ -446,7 +446,7 @@ static double placed_seconds(struct order_guess *g, int32_t traffic, int32_t ord
     return t->seconds[at];
 }
 
-/* Seconds of a step in that order. */
+/* Seconds of a step in order k. */
 static double guess_order(struct order_guess *g, const struct sw_compute *c, int32_t order)
 {
     double weight[2] = {0, 0}, rest = 0;
@@ -469,8 +469,8 @@ bool sw_search_tp_leaves(const struct sw_cluster_config *cluster, const struct s
     return sw_links_leave_fastest(cluster, &tp);
 }
 
-/* The orders that keep tp within the fastest link domain; all of them where none does. Returns how
- * many. */
+/* Keeps the orders with tp inside the fastest link domain; all if none has. Returns their
+ * number. */
 static int32_t keep_tp_inside(const struct sw_run_config *run, struct sw_mesh *order, double *guess,
                               int32_t count)
 {
@@ -499,7 +499,7 @@ int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *
     if (seconds != NULL)
         seconds[0] = 0;
     if (run->cluster.link_count <= 1 || !sw_search_permute(&base, 1, &mesh))
-        return 1; /* every order lies on the links alike */
+        return 1; /* all orders have the same placement */
     struct order_guess g = {.run = run, .traffics = traffics, .of_rings = of_rings};
     g.placed = malloc(((size_t)traffics->count + 1) * sizeof *g.placed);
     if (g.placed == NULL)
@@ -507,7 +507,7 @@ int32_t sw_guess_orders(const struct sw_program *p, const struct sw_run_config *
     find_orders(orders, &run->cluster, &base);
     place_traffics(&g, orders, p);
     for (int32_t k = 0; k < orders->count; k++) {
-        /* equals keep their turn, the default order first */
+        /* equals keep their sequence, the default order first */
         const double now = guess_order(&g, c, k);
         int32_t at = count++;
         for (; at > 0 && guess[at - 1] > now * (1 + 1e-9); at--) {

@@ -5,12 +5,12 @@
 
 #include <math.h>
 
-/* Share of a step that waits for dp from which on moments over dp, too, may be faster. */
+/* Share of waits for dp in a step from which on moments over dp as well may be faster. */
 static const double worth_dp = 0.01;
 
-/* Where nothing keeps the headroom, what uses it up is looked for, too: a mesh that is asked for
- * may use it. And making everything again, which a mesh is rejected by, is not always what needs
- * least: where that is found now, it keeps the headroom after all. */
+/* If nothing keeps the headroom, also searches for options that use it up: a mesh named by the run
+ * may use it. Full recomputation, by which a mesh is rejected, does not always need least: if
+ * smaller options turn up, they keep the headroom after all. */
 int sw_search_with_headroom(struct sw_searcher *s, struct sw_preferences *preferences,
                             struct sw_candidate *out, struct sw_error *err)
 {
@@ -28,8 +28,8 @@ int sw_search_with_headroom(struct sw_searcher *s, struct sw_preferences *prefer
     return status;
 }
 
-/* True if the options of another sharding are the better ones for the mesh: those that keep the
- * headroom, then the faster ones; where none fit, those that need less. */
+/* True if another sharding's options are better for the mesh: those that keep the headroom, then
+ * the faster ones; if none fits, those that need less. */
 static bool is_better(const struct sw_candidate *a, const struct sw_candidate *b)
 {
     if (a->reason != SW_FITS || b->reason != SW_FITS)
@@ -41,7 +41,7 @@ static bool is_better(const struct sw_candidate *a, const struct sw_candidate *b
     return mine != other ? mine < other : a->cost.step_seconds < b->cost.step_seconds;
 }
 
-/* True if options fit with nothing made again, and hardly wait for dp: moments over dp too then
+/* True if options fit without recomputation and hardly wait for dp: moments over dp as well then
  * gain nothing. */
 static bool gains_by_memory_alone(const struct sw_candidate *c)
 {
@@ -50,7 +50,7 @@ static bool gains_by_memory_alone(const struct sw_candidate *c)
            c->cost.exposed_seconds[SW_DP] < worth_dp * c->cost.step_seconds;
 }
 
-/* The best of the run's shardings, which is the one that is looked at from then on. */
+/* Finds the best of the run's shardings, and makes it the current one. */
 static int search_shardings(struct sw_searcher *s, struct sw_preferences *preferences,
                             struct sw_candidate *out, struct sw_error *err)
 {

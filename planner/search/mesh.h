@@ -1,7 +1,6 @@
 /* Shared by the files that choose the options of one mesh: options.c (recomputation, micro-batch,
- * variant), order.c (axis order), rings.c (inner rings), segments.c (segments asked of the
- * scheduler), spare.c (memory left free) and mesh.c (headroom, sharding). Nothing else includes
- * this. */
+ * variant), order.c (axis order), rings.c (inner rings), segments.c (segments requested from the
+ * scheduler), spare.c (memory left free) and mesh.c (headroom, sharding). Included nowhere else. */
 #ifndef SW_PLANNER_SEARCH_MESH_H
 #define SW_PLANNER_SEARCH_MESH_H
 
@@ -15,16 +14,18 @@ enum { SW_MOST_WAYS = SW_RING_WAYS * SW_MAX_VARIANTS };
 struct sw_mesh_search {
     const struct sw_preference *preference;
     const struct sw_mesh *mesh;
-    struct sw_decision base[SW_MOST_WAYS]; /* smallest options, in the order guessed best */
-    struct sw_guess guess[SW_MOST_WAYS];   /* from them */
+    struct sw_decision base[SW_MOST_WAYS]; /* smallest options, in the axis order with the best
+                                              guess */
+    struct sw_guess guess[SW_MOST_WAYS];   /* guesses for these */
     int32_t closest;                       /* variant that needs least; -1: none is admitted */
     int64_t least_bytes;
-    /* of either residual_seq, and of either way: which suits depends on the axis order */
+    /* best of either residual_seq, and of either way: the axis order decides which suits */
     struct sw_candidate best[SW_RING_WAYS][2];
-    double guess_at_best;           /* of all; 0: none fits yet */
-    double up_to;                   /* seconds beyond which nothing is looked for */
-    const struct sw_decision *like; /* options that are tried whatever is guessed; NULL: none */
-    bool hopeless; /* the state alone does not fit, headroom or not, or the batch does not */
+    double guess_at_best;           /* guess for the best of all; 0: none fits yet */
+    double up_to;                   /* seconds above which options are not wanted */
+    const struct sw_decision *like; /* options to try with any guess; NULL: none */
+    bool hopeless; /* true if the state alone does not fit, even without headroom, or the batch
+                      does not */
 };
 
 /* Seconds of a step; INFINITY where c is NULL or does not fit. */
@@ -34,32 +35,31 @@ bool sw_variant_is_of(const struct sw_variant *v, const struct sw_decision *deci
 /* Prices a decision unless its memory cannot fit. */
 int sw_searcher_try(struct sw_searcher *s, const struct sw_decision *decision,
                     struct sw_candidate *c, struct sw_error *err);
-/* Prices a decision with the least recomputation that fits, as the way's guess tells. A decision
- * not faster than `than` seconds gets its seconds in *c, and nothing else. */
+/* Prices a decision with the least recomputation that fits, starting from the way's guess. A
+ * decision not faster than `than` seconds gets only its seconds in *c. */
 int sw_mesh_search_fit(struct sw_searcher *s, const struct sw_mesh_search *l, int32_t way,
                        const struct sw_decision *decision, double than, struct sw_candidate *c,
                        struct sw_error *err);
-/* Finds the fastest options of out's mesh with the searcher's sharding and memory limit.
- * up_to: seconds above which options are not wanted; unless INFINITY, a rejected mesh gets no
- * details in *out.
- * like: options tried whatever their guess; may be NULL. */
+/* Finds the fastest options of out's mesh with the searcher's sharding and memory limit. up_to:
+ * seconds above which options are not wanted; unless INFINITY, a rejected mesh gets no details in
+ * *out. like: options tried with any guess; may be NULL. */
 int sw_search_within_limit(struct sw_searcher *s, struct sw_preferences *preferences, double up_to,
                            const struct sw_decision *like, struct sw_candidate *out,
                            struct sw_error *err);
-/* The same, with the headroom kept free where options allow it. */
+/* The same, with the headroom kept free if options allow it. */
 int sw_search_with_headroom(struct sw_searcher *s, struct sw_preferences *preferences,
                             struct sw_candidate *out, struct sw_error *err);
 /* Tries other axis orders of the best decision; keeps the fastest in *best. */
 int sw_search_orders(struct sw_searcher *s, struct sw_candidate *best, struct sw_error *err);
-/* Tries inner rings on the best decision's axis order, where compute waits for one ring. Another
- * order may have been the best for inner rings: where they are faster, the strategies without a
- * ring are tried on this order too. */
+/* Tries inner rings on the best decision's axis order, if compute waits for one ring. Another order
+ * may have been best for inner rings: if they are faster, strategies without a ring are tried on
+ * this order too. */
 int sw_search_rings(struct sw_searcher *s, const struct sw_mesh_search *l,
                     struct sw_candidate *best, struct sw_error *err);
-/* Sets if meshes get the segments that a job can ask its scheduler for. */
+/* Chooses if meshes get the segments that a job can ask its scheduler for. */
 void sw_searcher_use_segments(struct sw_searcher *s, bool segments);
-/* Searches the mesh again in segments, where without them a step takes longer by more than the
- * margin: a job that asks for segments may wait. */
+/* Searches the mesh again with segments if a step without them is slower by more than the margin: a
+ * job that asks for segments may wait. */
 int sw_search_segments(struct sw_searcher *s, struct sw_preferences *preferences,
                        struct sw_candidate *out, struct sw_error *err);
 #endif

@@ -1,12 +1,12 @@
-/* Options of one mesh with one sharding, found without trying all: recompute level, micro-batch,
- * how sp attends, residual_seq and axis order make some hundreds for each mesh.
+/* Options of one mesh with one sharding, found without trying all: recomputation level,
+ * micro-batch, strategy of attention over sp, residual_seq and axis order make some hundreds for
+ * each mesh.
  *
- * All options are guessed, fastest guess first, and priced until the guesses, corrected by the
- * prices so far, are slower than the best price; each micro-batch with the least recomputation that
- * fits (recompute.c); then the axis orders of the best (order.c). Every mesh is searched by itself:
- * the answer for a mesh does not depend on which others were asked for. A mesh is rejected for
- * memory only when no variant fits with its smallest options: memory grows with less recomputation
- * and larger micro-batches. */
+ * All options are guessed, and priced in the order of guesses until these, corrected by the prices
+ * so far, are slower than the best price; each micro-batch with the least recomputation that fits
+ * (recompute.c); then the axis orders of the best (order.c). Every mesh is searched alone, so its
+ * result does not depend on other meshes. A mesh is rejected for memory only if no variant fits
+ * with its smallest options: memory grows with less recomputation and larger micro-batches. */
 #include "core/cost/links.h"
 #include "planner/search/mesh.h"
 
@@ -17,18 +17,18 @@
 /* Guess of memory over the limit, above which an option is not tried. */
 static const double try_up_to = 1.5;
 /* Guess of time over the best price, above which an option is not priced: corrected by a price of
- * its variant (before there is one: SW_WORTH_PRICING), then by a price of a tried option. */
+ * its variant (without one: SW_WORTH_PRICING), then by a price of a tried option. */
 static const double worth_fitting = 1.10, worth_another = 1.02;
 /* The same for a mesh that the batch does not fill: a larger micro-batch may pay for its padding
- * with fewer gathers of weights, and the guess is further off. */
+ * with fewer gathers of weights, and guesses are less accurate. */
 static const double worth_padded = 1.25;
-/* The same for the residual_seq that has no price yet, over the guess at the best price: both
- * guesses leave the same out. */
+/* The same for a residual_seq without a price, over the guess at the best price: both guesses have
+ * the same errors. */
 static const double worth_beside = 1.05;
-/* Price over the best, up to which another axis order may bring it down to the best. */
+/* Price over the best, up to which another axis order may reach the best. */
 static const double another_order_up_to = 1.3;
 
-/* True if no level can fit. Full recomputation need not take the least memory, so that under a
+/* True if no level can fit. Full recomputation may not need the least memory, so that under a
  * lowered limit other levels may fit. */
 static bool hopeless(const struct sw_searcher *s, const struct sw_sized *sized)
 {
@@ -41,7 +41,7 @@ double sw_candidate_seconds(const struct sw_candidate *c)
     return c != NULL && c->reason == SW_FITS ? c->cost.step_seconds : INFINITY;
 }
 
-/* The best of a way that fits so far; NULL: none does. */
+/* The best of a way that fits so far; NULL: none. */
 static const struct sw_candidate *best_of(const struct sw_mesh_search *l, int32_t way)
 {
     const struct sw_candidate *one = &l->best[way][0], *other = &l->best[way][1];
@@ -51,7 +51,7 @@ static const struct sw_candidate *best_of(const struct sw_mesh_search *l, int32_
     return fits ? one : other_fits ? other : NULL;
 }
 
-/* Of all so far; INFINITY: none fits. */
+/* Best seconds so far; INFINITY: none fits. */
 static double best_seconds(const struct sw_mesh_search *l)
 {
     const double one = sw_candidate_seconds(best_of(l, SW_ONE_RING)),
@@ -85,7 +85,7 @@ int sw_mesh_search_fit(struct sw_searcher *s, const struct sw_mesh_search *l, in
                            than, c, err);
 }
 
-/* Prices one option and keeps it when it is faster. */
+/* Prices one option and keeps it if faster. */
 static int attempt(struct sw_searcher *s, struct sw_mesh_search *l, const struct sw_option *option,
                    double *seconds, struct sw_error *err)
 {
@@ -106,7 +106,7 @@ static int attempt(struct sw_searcher *s, struct sw_mesh_search *l, const struct
     return 0;
 }
 
-/* Guesses the options of one way. Returns how many, -1: err. */
+/* Guesses the options of one way. Returns their number, -1: err. */
 static int32_t look_at(struct sw_searcher *s, struct sw_mesh_search *l, int32_t way,
                        struct sw_option *options, struct sw_error *err)
 {
@@ -117,15 +117,15 @@ static int32_t look_at(struct sw_searcher *s, struct sw_mesh_search *l, int32_t 
         sw_searcher_smallest(s, l->mesh, &l->preference->variant[variant]);
     if (sw_searcher_size(s, &smallest, &sized, err) != 0)
         return -1;
-    l->hopeless = sized.reason == SW_REJECT_BATCH; /* whatever the variant */
+    l->hopeless = sized.reason == SW_REJECT_BATCH; /* for any variant */
     if (sized.program == NULL)
         return 0;
     if (l->closest < 0 || sized.least_bytes < l->least_bytes) {
         l->closest = variant;
         l->least_bytes = sized.least_bytes;
     }
-    /* whatever the variant, too; with the headroom up, as a mesh that is asked for may have it: the
-     * one that needs least is the same then */
+    /* for any variant, too; without headroom, which a mesh named by the run may use: the smallest
+     * is the same then */
     l->hopeless = sw_searcher_state_bytes(s, &sized) > s->run->cluster.accelerator.memory_bytes;
     if (l->hopeless || hopeless(s, &sized))
         return 0;
@@ -137,16 +137,15 @@ static int32_t look_at(struct sw_searcher *s, struct sw_mesh_search *l, int32_t 
     return count;
 }
 
-/* For a way: micro-batches known to fit with nothing made again (a smaller one is no faster,
- * unless it has less padding) and not to fit; its last price, and the guess at that. */
+/* For a way: micro-batches known to fit without recomputation (a smaller one is no faster, unless
+ * it has less padding) and not to fit; its last price, and the guess for it. */
 struct known {
     int64_t fits, fails;
     double seconds, guess; /* 0: none yet */
-    bool tried;            /* that price is one of those that are looked for */
+    bool tried;            /* true if that price is of a listed option */
 };
 
-/* Prices a way's smallest options, whose program is there already, for want of another price.
- */
+/* Prices a way's smallest options, whose program exists, if there is no other price. */
 static int price_smallest(struct sw_searcher *s, const struct sw_mesh_search *l, int32_t way,
                           struct known *k, struct sw_error *err)
 {
@@ -168,7 +167,7 @@ bool sw_variant_is_of(const struct sw_variant *v, const struct sw_decision *deci
            v->residual_seq_tp == decision->train.residual_seq_tp;
 }
 
-/* True if an option differs from those at hand in what is made again alone. */
+/* True if an option differs from the best ones in recomputation only. */
 static bool is_like(const struct sw_mesh_search *l, const struct sw_option *o)
 {
     const struct sw_decision *d = l->like;
@@ -177,8 +176,8 @@ static bool is_like(const struct sw_mesh_search *l, const struct sw_option *o)
            sw_way_is_of_rings(o->variant) == (d->train.inner_ring > 0);
 }
 
-/* Whether an option may be the best: by its guess, and by its guess as a price of its variant
- * corrects it. */
+/* True if an option may be the best: by its guess, and by its guess corrected by a price of its
+ * variant. */
 static int is_worth(struct sw_searcher *s, const struct sw_mesh_search *l,
                     const struct sw_option *o, struct known *k, bool *worth, struct sw_error *err)
 {
@@ -235,8 +234,8 @@ static int search_options(struct sw_searcher *s, struct sw_mesh_search *l,
     return 0;
 }
 
-/* The variants [first, end), all of one ring or of rings: their options. may_fit (may be NULL):
- * which have any. */
+/* Searches the options of variants [first, end), all with one ring or all with inner rings. may_fit
+ * (may be NULL): true for variants with any. */
 static int search_either(struct sw_searcher *s, struct sw_mesh_search *l, int32_t first,
                          int32_t end, int32_t rings, bool may_fit[SW_MAX_VARIANTS],
                          struct sw_error *err)
@@ -257,7 +256,8 @@ static int search_either(struct sw_searcher *s, struct sw_mesh_search *l, int32_
     return search_options(s, l, options, count, err);
 }
 
-/* The variants [first, end) of one ring: their options, and where none fits their smallest. */
+/* Searches the options of variants [first, end) with one ring, and if none fits, prices their
+ * smallest. */
 static int search_variants(struct sw_searcher *s, struct sw_mesh_search *l, int32_t first,
                            int32_t end, struct sw_error *err)
 {
@@ -275,7 +275,7 @@ static int search_variants(struct sw_searcher *s, struct sw_mesh_search *l, int3
     return 0;
 }
 
-/* What a rejected mesh is rejected with: the variant that comes closest. */
+/* Rejects the mesh with the closest variant. */
 static int reject(struct sw_searcher *s, const struct sw_mesh_search *l, struct sw_candidate *out,
                   struct sw_error *err)
 {
@@ -287,8 +287,8 @@ static int reject(struct sw_searcher *s, const struct sw_mesh_search *l, struct 
     return sw_searcher_price(s, &sized, false, out, err);
 }
 
-/* The variants that were not likely, where none of those fits; else of them the one that attends as
- * the best does, with the other residual_seq. */
+/* Searches the unlikely variants if no likely one fits; else, among them, the one that attends like
+ * the best, with the other residual_seq. */
 static int search_others(struct sw_searcher *s, struct sw_mesh_search *l, struct sw_error *err)
 {
     const struct sw_preference *p = l->preference;
@@ -302,7 +302,7 @@ static int search_others(struct sw_searcher *s, struct sw_mesh_search *l, struct
     return 0;
 }
 
-/* What was found, on other orders of axes and with other rings. */
+/* Tries the result with other axis orders and other rings. */
 static int search_around(struct sw_searcher *s, struct sw_mesh_search *l, struct sw_candidate *out,
                          struct sw_error *err)
 {
@@ -331,7 +331,7 @@ int sw_search_within_limit(struct sw_searcher *s, struct sw_preferences *prefere
     if (preference == NULL)
         return -1;
     struct sw_mesh mesh = out->decision.mesh;
-    struct sw_mesh_search l; /* large: what is filled in is told by `sequences` and `reason` */
+    struct sw_mesh_search l; /* large: `sequences` and `reason` mark filled entries */
     l.preference = preference;
     l.mesh = &mesh;
     l.closest = -1;

@@ -8,7 +8,7 @@
 
 enum { MOST_ORDERS = 3 };
 
-/* Orders of the best decision's axes, best guess first, with the guesses. Returns how many, -1:
+/* Orders of the best decision's axes, best guess first, with the guesses. Returns their number, -1:
  * err. */
 static int32_t guess_orders(struct sw_searcher *s, const struct sw_candidate *best,
                             struct sw_mesh order[SW_MAX_ORDERS], double guess[SW_MAX_ORDERS],
@@ -42,7 +42,7 @@ int sw_search_orders(struct sw_searcher *s, struct sw_candidate *best, struct sw
     const int32_t count = guess_orders(s, best, order, guess, err);
     if (count < 0)
         return -1;
-    double last = -1; /* priced: orders that lie on the links alike are guessed alike */
+    double last = -1; /* priced: orders with equal placements have equal guesses */
     for (int32_t i = 0; i < count; i++)
         if (memcmp(order[i].order, found.mesh.order, sizeof order[i].order) == 0)
             last = guess[i];
@@ -74,8 +74,8 @@ bool sw_search_is_settled(const struct sw_searcher *s, const struct sw_candidate
            !c->tp_leaves_domain || sw_search_tp_leaves(&s->run->cluster, &inner);
 }
 
-/* The decision in every order that keeps tp inside: the fastest that fits is kept where it is
- * faster than the best. */
+/* Prices the decision in every order that keeps tp inside, and keeps the fastest that fits if it
+ * beats the best. */
 static int price_inside(struct sw_searcher *s, const struct sw_decision *like,
                         struct sw_candidate *best, struct sw_error *err)
 {
@@ -108,7 +108,7 @@ int sw_search_settle_order(struct sw_searcher *s, struct sw_candidate *c, struct
     s->spends_headroom = c->memory.total > sw_searcher_limit(s);
     s->tp_inside = true;
     int status = sw_search_within_limit(s, &preferences, up_to, &c->decision, &inside, err);
-    if (status == 0) /* orders are guessed badly where many axes share a link */
+    if (status == 0) /* guesses of orders are poor if many axes share a link */
         status = price_inside(s, &c->decision, &inside, err);
     s->spends_headroom = s->tp_inside = false;
     sw_searcher_use_segments(s, false);

@@ -587,7 +587,7 @@ int sw_rescue_find(const struct sw_searcher *like, struct sw_rescue *r, struct s
         if (fits)
             return prove(like, &relaxed, r, &fits, err);
     }
-    if (accelerators > MOST_ACCELERATORS) /* that many are probably a mistake */
+    if (accelerators > MOST_ACCELERATORS) /* a larger number is probably a mistake */
         return rescue_by_nodes(like, &fixed, &relaxed, r, err);
     if (rescue_by_nodes(like, &fixed, &relaxed, r, err) != 0 ||
         rescue_by_length(like, &fixed, &relaxed, r, err) != 0 ||

@@ -1,4 +1,4 @@
-/* A ring made of inner rings, one node's ranks each, on the axis order at hand. */
+/* Inner rings, of one node's ranks each, on the current axis order. */
 #include "core/cost/links.h"
 #include "planner/search/mesh.h"
 
@@ -9,7 +9,7 @@ static bool is_known(const struct sw_mesh_search *l, int32_t way)
     return l->guess[way].sequences > 0;
 }
 
-/* Keeps a decision where it fits and is faster by so much. */
+/* Keeps a decision if it fits and is faster by that factor. */
 static int keep_faster(struct sw_searcher *s, const struct sw_decision *decision, double times,
                        struct sw_candidate *best, bool *fits, struct sw_error *err)
 {
@@ -22,8 +22,7 @@ static int keep_faster(struct sw_searcher *s, const struct sw_decision *decision
     return 0;
 }
 
-/* The best decision with its ring made of inner rings. Where their blocks do not fit, more is made
- * again. */
+/* Tries the best decision with inner rings. If their blocks do not fit, recomputes more. */
 static int try_rings(struct sw_searcher *s, const struct sw_mesh_search *l,
                      struct sw_candidate *best, struct sw_error *err)
 {
@@ -46,7 +45,7 @@ static int try_rings(struct sw_searcher *s, const struct sw_mesh_search *l,
     return 0;
 }
 
-/* The strategies that have no ring, on the best decision's order of axes. */
+/* Tries strategies without a ring on the best decision's axis order. */
 static int try_others(struct sw_searcher *s, const struct sw_mesh_search *l,
                       struct sw_candidate *best, struct sw_error *err)
 {

@@ -1,4 +1,4 @@
-/* Segments of nodes that a job may ask its scheduler for, where they are worth waiting for. */
+/* Segments of nodes that a job may ask its scheduler for, if worth waiting for. */
 #include "planner/search/mesh.h"
 
 void sw_searcher_use_segments(struct sw_searcher *s, bool segments)
@@ -10,7 +10,7 @@ void sw_searcher_use_segments(struct sw_searcher *s, bool segments)
     orders->count = 0;
 }
 
-/* True if segments may make a step shorter by more than the margin: at best nothing waits. */
+/* True if segments may shorten a step by more than the margin: at best nothing waits. */
 static bool may_gain(const struct sw_searcher *s, const struct sw_candidate *c)
 {
     double waits = 0;

@@ -5,25 +5,25 @@
 
 #include <math.h>
 
-/* Time that less memory is worth; the part of memory to leave free, beyond which no more is worth
- * it; steps of memory, of which one is the distance from the least that is aimed at. */
+/* Factor of time that less memory is worth; part of memory to leave free, above which more is not
+ * worth it; number of memory steps, of which one is the accuracy aimed at. */
 static const double spare_for = 1.01;
 enum { SPARE_PART = 5, SPARE_STEPS = 200 };
 
-/* What is looked for: options within `seconds`. */
+/* Goal: options within `seconds`. */
 struct sparing {
     struct sw_searcher *s;
     struct sw_preferences preferences;
     struct sw_sharding_decision sharding[SW_SHARDINGS]; /* [sharding_count] */
     int32_t sharding_count;
     double seconds;
-    int64_t low;        /* bytes in which there are none */
-    double low_seconds; /* of the fastest in these; 0: not known */
+    int64_t low;        /* bytes in which no options fit */
+    double low_seconds; /* seconds of the fastest in these; 0: unknown */
     bool found;
 };
 
-/* Layers that are not all made alike are two loops, which may take longer than one that makes more
- * again. */
+/* Tries equal recomputation in all layers: different layers are two loops, which may take longer
+ * than more recomputation. */
 static int try_whole(struct sw_searcher *s, struct sw_candidate *c, struct sw_error *err)
 {
     const struct sw_recompute again = c->decision.train.recompute;
@@ -41,8 +41,7 @@ static int try_whole(struct sw_searcher *s, struct sw_candidate *c, struct sw_er
     return 0;
 }
 
-/* The fastest options that need no more than so many bytes, where there are any, of all shardings
- * of the run. */
+/* Finds the fastest options that need at most that many bytes, over all of the run's shardings. */
 static int try_bytes(struct sparing *p, int64_t bytes, struct sw_candidate *out,
                      struct sw_error *err)
 {
@@ -83,8 +82,8 @@ static int try_bytes(struct sparing *p, int64_t bytes, struct sw_candidate *out,
     return status;
 }
 
-/* Bytes to try between p->low and those of the options at hand: where the time runs out if it grows
- * evenly; at least a step from both. */
+/* Bytes to try between p->low and the current options': where the time limit is reached if time
+ * grows evenly; at least a step from both. */
 static int64_t between(const struct sparing *p, const struct sw_candidate *c, int64_t step)
 {
     const double mine = c->cost.step_seconds, other = p->low_seconds;
