@@ -20,7 +20,6 @@ CEILING = {
     "core/programs": 7,
     "core/run": 2,
     "planner/scheduler": 13,
-    "planner/supervise": 50,
     "runner": 4,
     "runner/calibrate": 104,
     "runner/checkpoint": 108,

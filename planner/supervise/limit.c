@@ -3,14 +3,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Steps after a start warm caches up: they are not counted. */
+/* Steps after a start warm caches up, and are not counted. */
 enum { WARM_STEPS = 2, LEAST_STEPS = 30, RECENT_PART = 8 };
-static const double least_s = 60, least_part = 0.03; /* of an attempt that must be seen */
+static const double least_s = 60, least_part = 0.03; /* least part of an attempt that must be
+                                                        seen */
 static const double band_of_left = 0.3, band_of_all = 0.05;
 static const double early_s = 60;                   /* sbatch(1), --signal */
-static const double gain_s = 120, gain_part = 0.15; /* least that a change is worth */
+static const double gain_s = 120, gain_part = 0.15; /* least worth of a change */
 
-/* ---- What is seen ---- */
+/* ---- Observations ---- */
 
 void sw_pace_begin(struct sw_pace *p)
 {
@@ -19,7 +20,7 @@ void sw_pace_begin(struct sw_pace *p)
 
 static void close_block(struct sw_pace *p)
 {
-    if (p->blocks == SW_PACE_BLOCKS) { /* a step more than they hold is in `open` */
+    if (p->blocks == SW_PACE_BLOCKS) { /* `open` has one step more than they hold */
         for (int32_t i = 0; i < SW_PACE_BLOCKS / 2; i++)
             p->block[i] = p->block[2 * i] + p->block[2 * i + 1];
         p->blocks = SW_PACE_BLOCKS / 2;
@@ -64,9 +65,9 @@ void sw_pace_add_evaluation(struct sw_pace *p, double seconds)
     p->evaluation_most_s = fmax(p->evaluation_most_s, seconds);
 }
 
-/* ---- What follows ---- */
+/* ---- Conclusions ---- */
 
-/* Seconds of a step: the slower of all and of the last ones, which a slow phase may be in. */
+/* Seconds of a step: the slower of the mean and the recent mean, which may be in a slow phase. */
 static double step_s(const struct sw_pace *p)
 {
     double all = p->open, recent = p->open;
@@ -79,7 +80,7 @@ static double step_s(const struct sw_pace *p)
     return fmax(all / (double)p->steps, recent / recent_steps);
 }
 
-/* The longest delay: by how much steps in a row took longer than as many average ones. */
+/* The longest delay: largest excess of consecutive steps over as many average ones. */
 static double delay_s(const struct sw_pace *p)
 {
     double all = 0, sum = 0, most = 0;
@@ -92,13 +93,13 @@ static double delay_s(const struct sw_pace *p)
     return most;
 }
 
-/* Count of what is done behind each `every`-th step but the last. */
+/* Number of saves or evaluations left, behind each `every`-th step but the last. */
 static double times_left(int64_t every, int64_t step, int64_t last)
 {
     return every > 0 ? (double)((last - 1) / every - step / every) : 0;
 }
 
-/* Time between steps that no line accounts for. */
+/* Seconds between steps that no line covers. */
 static double between_s(const struct sw_pace *p)
 {
     double steps = p->open;
@@ -108,7 +109,7 @@ static double between_s(const struct sw_pace *p)
     return fmax(0, rest) / (double)p->steps;
 }
 
-/* Saves and evaluations are known when one was seen, or when none is left but the last. */
+/* True if saves and evaluations are known: one was seen, or only the last is left. */
 static bool is_known(const struct sw_pace *p, const struct sw_limit_facts *f)
 {
     return p->steps >= LEAST_STEPS && p->at_s - p->begin_s >= least_s && p->step < f->last_step &&
@@ -116,7 +117,7 @@ static bool is_known(const struct sw_pace *p, const struct sw_limit_facts *f)
            (p->evaluations > 0 || times_left(f->evaluate_every, p->step, f->last_step) == 0);
 }
 
-/* Time without a word of its ranks after which a node is held for lost, as the runner has it
+/* Silence of its ranks after which a node counts as lost, by the runner's rule
  * (docs/architecture.md), with its questions to the others. */
 static double notice_s(double longest_s)
 {
@@ -141,10 +142,10 @@ int64_t sw_limit_shrink(const struct sw_pace *p, const struct sw_limit_facts *f,
                         times_left(f->evaluate_every, p->step, f->last_step) * evaluation;
     if (seen < least_part * (seen + left))
         return 0;
-    const double most = left * f->slower; /* on the fewest nodes */
+    const double most = left * f->slower; /* with the fewest nodes */
     const double band = band_of_left * most + 3 * step +
                         fmax(band_of_all * (f->now_s + most), 2 * delay_s(p) * f->slower);
-    /* a save under way is lost, too */
+    /* a running save is lost, too */
     const double repeated = f->save_every > 0 ? (double)f->save_every * step + durable
                                               : (double)(f->last_step - f->first_step) * step;
     const double lost = f->losses * (notice_s(fmax(step, durable)) + 2 * f->start_s + early_s +

@@ -1,4 +1,5 @@
-/* Which of a job's nodes the ranks are started on, with which plan, and which do not answer. */
+/* The job's nodes: those on which ranks are started and with which plan, and those that do not
+ * answer. */
 #include "planner/supervise/supervise_internal.h"
 
 #include "core/base/file.h"
@@ -51,7 +52,7 @@ void sw_supervise_set_excluded(struct sw_supervisor *s)
         s->machine.facts |= SW_SUPERVISE_EXCLUDES;
 }
 
-/* The digest of the plan for so many nodes, of "3:0123456789abcdef,4:...". */
+/* The digest of the plan for that many nodes, in "3:0123456789abcdef,4:...". */
 static bool find_digest(const char *digests, int32_t nodes, char out[20])
 {
     for (const char *p = digests; *p != '\0'; p += *p == ',') {
@@ -83,7 +84,8 @@ void sw_supervise_plan_of(const struct sw_supervisor *s, int32_t nodes, char out
     sw_supervise_stage_plan(s, s->set->elastic ? own : ending, out);
 }
 
-/* The price takes neighbouring ranks to share a block: else the scheduler's names decide. */
+/* Orders nodes, since the price assumes that neighbouring ranks share a block; otherwise the
+ * scheduler sorts by name. */
 static void arrange(struct sw_supervisor *s)
 {
     s->arranged = s->set->topology[0] != '\0' && s->scheduler->arrange != NULL &&
@@ -124,7 +126,7 @@ bool sw_supervise_choose(struct sw_supervisor *s)
 
 /* ---- Nodes that do not answer ---- */
 
-/* The name as the job has it, of "n3" or "n3.cluster.site"; NULL: it is none of the job's. */
+/* The job's name for "n3" or "n3.cluster.site"; NULL: not one of its nodes. */
 static const char *own_name(const struct sw_supervisor *s, const char *name, size_t length)
 {
     for (int32_t whole = 1; whole >= 0; whole--) {
@@ -149,7 +151,8 @@ static void suspect(const struct sw_supervisor *s, const char *name, size_t leng
         (void)sw_hosts_add(out, host, NULL);
 }
 
-/* A node that is cut off says that another one is gone: who says it, "(host n1)", is asked too. */
+/* Suspects the node that reports another one's loss, "(host n1)": it may be the one that is cut
+ * off. */
 static void suspect_named(const struct sw_supervisor *s, struct sw_hosts *out)
 {
     static const char mark[] = "(host ";
@@ -164,7 +167,7 @@ static void suspect_named(const struct sw_supervisor *s, struct sw_hosts *out)
     }
 }
 
-/* Nodes of which a start that hung heard neither a rank nor a task: dead, or late. */
+/* Suspects nodes from which a start that hung heard neither a rank nor a task: dead, or late. */
 static void suspect_unheard(const struct sw_supervisor *s, struct sw_hosts *out)
 {
     enum { MOST_BYTES = 64 << 20, MOST_UNHEARD = 8 };

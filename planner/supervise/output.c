@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A ruler of Open MPI has 74 dashes; a block that is longer than its texts ends by itself. */
+/* A ruler of Open MPI has 74 dashes; a block with more lines than its texts have ends by itself. */
 enum { RULER_BYTES = 39, MOST_BLOCK_LINES = 40 };
 
 static bool begins(const char *line, const char *prefix)
@@ -95,7 +95,7 @@ static void write_all(int to, const char *text, size_t bytes)
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote <= 0)
-            return; /* a full disk ends no job */
+            return; /* a full disk must not end the job */
         text += wrote;
         bytes -= (size_t)wrote;
     }

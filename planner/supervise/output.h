@@ -1,6 +1,6 @@
-/* What the ranks and their launcher print, line by line: the ranks' own words go to the log; what
- * their launcher and Open MPI say around the end of a rank goes to a file of its own, which tells
- * how they ended (core/run/launcher.h). */
+/* Output of the ranks and their launcher, line by line: the ranks' own lines go to the log; lines
+ * of the launcher and Open MPI about the end of a rank go to a file, which shows how they ended
+ * (core/run/launcher.h). */
 #ifndef SW_SUPERVISE_OUTPUT_H
 #define SW_SUPERVISE_OUTPUT_H
 
@@ -14,26 +14,27 @@
 enum sw_output_route {
     SW_OUTPUT_LOG,
     SW_OUTPUT_ASIDE,
-    SW_OUTPUT_BOTH /* a rank's own error: both need it */
+    SW_OUTPUT_BOTH /* a rank's own error: needed in both */
 };
 
-/* Zero at the beginning of a start of the ranks. */
+/* Zero at each start of the ranks. */
 struct sw_output_lines {
-    const struct sw_launcher_lines *launcher; /* how its own are told; NULL: none is */
-    bool is_block;                            /* between two rulers of Open MPI */
+    const struct sw_launcher_lines *launcher; /* recognizes its own lines; NULL: none */
+    bool is_block;                            /* true between two rulers of Open MPI */
     int32_t block_lines;
-    bool waited; /* a rank said that it waited in vain for others: the next say nothing new */
+    bool waited; /* true once a rank reported waiting in vain for others: later reports add
+                    nothing */
 };
 
-/* Where a line goes, without its newline. */
+/* Destination of a line, given without its newline. */
 enum sw_output_route sw_output_route(struct sw_output_lines *lines, const char *line);
 
-/* Reads what is written to *in by a thread of its own, until everybody has closed it. aside: the
- * file, made when there is something to write; launcher: as above. Errors: SW_ENVIRONMENT. */
+/* Starts a thread that reads *in until all writers have closed it. aside: the file, made when a
+ * line goes there; launcher: as above. Errors: SW_ENVIRONMENT. */
 struct sw_output;
 struct sw_output *sw_output_begin(const char *aside, const struct sw_launcher_lines *launcher,
                                   int *in, struct sw_error *err);
-/* Waits for the end, and frees it; the caller has closed its *in. NULL: nothing. */
+/* Waits for the end, and frees it; the caller has closed its *in. NULL: no effect. */
 void sw_output_end(struct sw_output *output);
 
 /* Prints an error as `plan` does; returns its exit code. */

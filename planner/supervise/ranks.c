@@ -1,4 +1,4 @@
-/* The ranks of a job: their launcher is started, and its end, a signal or a timer waited for. */
+/* The ranks of a job: starts their launcher, and waits for its end, a signal or a timer. */
 #include "planner/supervise/supervise_internal.h"
 
 #include "core/base/clock.h"
@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A scheduler sends the script what it sends to the ranks: they hear of it by themselves, or from
- * here (sw_supervise_pass), and it ends nothing here. */
+/* A scheduler sends its signals to the script as well as to the ranks: ranks hear them themselves,
+ * or from here (sw_supervise_pass), and they must not end this process. */
 static const int signals[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
 
 static sigset_t heard(void)
@@ -29,7 +29,8 @@ void sw_supervise_listen(void)
 {
     const sigset_t set = heard();
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-        (void)signal(signals[i], SIG_DFL); /* what is ignored is not heard, and ranks inherit it */
+        (void)signal(signals[i], SIG_DFL); /* an ignored signal would not be heard, and ranks
+                                              would inherit that */
     sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
@@ -67,7 +68,7 @@ void sw_supervise_start(struct sw_supervisor *s, const struct sw_argv *words, bo
         r->output = sw_output_begin(s->launcher, s->scheduler->lines, &out, &err);
         status = r->output == NULL ? -1 : 0;
     }
-    fflush(stdout); /* not all: the thread waits with its own locked */
+    fflush(stdout); /* not all streams: the thread waits with its own locked */
     if (status == 0)
         status = sw_process_start((const char *const *)argv.item, out, &r->process, &err);
     if (out >= 0)
@@ -85,7 +86,7 @@ bool sw_supervise_pass(const struct sw_supervisor *s, int heard)
     return signal != 0 && s->ranks.process > 0 && kill(s->ranks.process, signal) == 0;
 }
 
-/* The ranks are over. */
+/* Ends the wait for ranks that are over. */
 static enum sw_supervise_event end(struct sw_supervisor *s)
 {
     struct sw_supervised_ranks *r = &s->ranks;

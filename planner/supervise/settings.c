@@ -1,4 +1,4 @@
-/* The command line of `plan supervise`, which a script writes and seldom a person. */
+/* The command line of `plan supervise`, written by scripts and rarely by people. */
 #include "planner/supervise/supervise.h"
 
 #include "core/base/arguments.h"
@@ -17,7 +17,7 @@ static int take_plans(const struct sw_argument *row, void *to, const char *value
     return sw_arguments_range(value, &out->least, &out->most);
 }
 
-/* "yes", into a bool. */
+/* Reads "yes" into a bool. */
 static int take_yes(const struct sw_argument *row, void *to, const char *value,
                     struct sw_error *err)
 {
@@ -94,7 +94,7 @@ void sw_supervise_help(void)
            "its\npreflight. A value that is '' counts as not given.\n");
 }
 
-/* What a script must have said. */
+/* Checks the options that a script must give. */
 static int check(const struct sw_supervise_settings *s, struct sw_error *err)
 {
     if ((s->runner[0] == '\0' && s->container_runner[0] == '\0') || s->digests[0] == '\0' ||

@@ -1,5 +1,5 @@
-/* A job that lowers its own limit: what its ranks write is followed, limit.h decides, and the
- * scheduler is asked and told only when something is to be gained. */
+/* Lowering a job's own limit: reads the ranks' output, limit.h decides, and the scheduler is asked
+ * and told only if there is a gain. */
 #include "planner/supervise/supervise_internal.h"
 
 #include "core/base/clock.h"
@@ -20,7 +20,7 @@
 
 enum { LOOK_SECONDS = 60 };
 
-/* ---- What the ranks write ---- */
+/* ---- Output of the ranks ---- */
 
 static void take_line(struct sw_supervisor *s, const char *text, size_t bytes)
 {
@@ -52,7 +52,7 @@ static int open_metrics(const struct sw_supervisor *s, struct stat *status)
     return file;
 }
 
-/* The whole lines behind those that were read. */
+/* Reads the whole lines behind those read before. */
 static void read_metrics(struct sw_supervisor *s)
 {
     enum { BLOCK_BYTES = 64 << 10 };
@@ -60,7 +60,7 @@ static void read_metrics(struct sw_supervisor *s)
     struct stat status;
     char *block = malloc(BLOCK_BYTES);
     const int file = open_metrics(s, &status);
-    if (file >= 0 && status.st_size < v->read) { /* it was removed, and begun again */
+    if (file >= 0 && status.st_size < v->read) { /* it was removed, and written anew */
         v->read = 0;
         v->header.kind = SW_METRICS_OTHER;
     }
@@ -76,7 +76,7 @@ static void read_metrics(struct sw_supervisor *s)
             left -= (size_t)(end + 1 - from);
         }
         v->read += from - block;
-        if (from == block) { /* half a line, or one that is no step's */
+        if (from == block) { /* half a line, or one of another kind */
             v->read += got == BLOCK_BYTES ? got : 0;
             break;
         }
@@ -89,7 +89,7 @@ static void read_metrics(struct sw_supervisor *s)
 void sw_supervise_prepare_speed(struct sw_supervisor *s)
 {
     struct stat status;
-    /* a stage that this job still has to train needs what the one at hand leaves */
+    /* a later stage of this job needs the time that the current one leaves */
     if (!s->set->shrink_limit || s->scheduler->shorten == NULL || s->stage + 1 < s->stages.count)
         return;
     const int file = open_metrics(s, &status);
@@ -100,9 +100,9 @@ void sw_supervise_prepare_speed(struct sw_supervisor *s)
     s->ranks.look = sw_clock_now() + LOOK_SECONDS * s->second;
 }
 
-/* ---- What is known beside ---- */
+/* ---- Other facts ---- */
 
-/* Seconds of a step by the plan for so many nodes; 0: it cannot be read. */
+/* Seconds of a step in the plan for that many nodes; 0: unreadable. */
 static double predicted_s(const struct sw_supervisor *s, int32_t nodes)
 {
     char path[PATH_MAX];
@@ -115,8 +115,8 @@ static double predicted_s(const struct sw_supervisor *s, int32_t nodes)
     return seconds;
 }
 
-/* The nodes that may be lost while the others go on, and how much slower the fewest are. false: a
- * plan cannot be read. */
+/* Finds the number of nodes that may be lost without ending the run, and the slowdown with the
+ * fewest. false: a plan is unreadable. */
 static bool find_losses(const struct sw_supervisor *s, double step_s, struct sw_limit_facts *f)
 {
     const int32_t nodes = s->job.node_count - s->without.count;
@@ -138,7 +138,7 @@ static double lead_s(const char *signal)
     return at != NULL ? strtod(at + 1, NULL) : 0;
 }
 
-/* false: something that counts cannot be read. */
+/* false: a necessary fact is unreadable. */
 static bool find_facts(const struct sw_supervisor *s, struct sw_limit_facts *f)
 {
     const struct sw_metrics_line *h = &s->speed.header;
@@ -163,9 +163,9 @@ static bool find_facts(const struct sw_supervisor *s, struct sw_limit_facts *f)
     return found;
 }
 
-/* ---- What is done ---- */
+/* ---- Actions ---- */
 
-/* The end may have been moved by somebody: it is asked for before every order. */
+/* The end may have been changed by others: it is asked for before every order. */
 static enum sw_supervise_event lower(struct sw_supervisor *s, struct sw_limit_facts *f)
 {
     char step[SW_FORMAT_BYTES], steps[SW_FORMAT_BYTES], took[SW_FORMAT_BYTES],
@@ -175,7 +175,7 @@ static enum sw_supervise_event lower(struct sw_supervisor *s, struct sw_limit_fa
     if (!s->scheduler->ends_at(s->job.itself, &end))
         return SW_SUPERVISE_SILENT_EVENT;
     s->end = end;
-    if (end == 0) { /* there is no limit */
+    if (end == 0) { /* no limit */
         s->ranks.look = INFINITY;
         return SW_SUPERVISE_REFUSED_EVENT;
     }

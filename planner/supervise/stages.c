@@ -1,4 +1,4 @@
-/* Stages of a run that one job trains, one after the other. */
+/* Stages of a run that one job trains, one after another. */
 #include "planner/supervise/supervise_internal.h"
 
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One of "NAME/STEPS/DIGESTS NAME/...", of so many bytes; false: it is none. */
+/* Reads one of "NAME/STEPS/DIGESTS NAME/...", of so many bytes; false: malformed. */
 static bool read_stage(const char *text, size_t bytes, struct sw_stage *out, char **digests)
 {
     const char *slash = memchr(text, '/', bytes), *end;
@@ -25,7 +25,8 @@ static bool read_stage(const char *text, size_t bytes, struct sw_stage *out, cha
     return *digests != NULL;
 }
 
-/* An argument that starts one stage over would do so in each, or in the one at hand alone. */
+/* Rejects arguments that start a stage over: they would do so in each stage, or only in the current
+ * one. */
 static bool check_arguments(const struct sw_arguments_words *arguments, struct sw_error *err)
 {
     for (int32_t i = 0; i < arguments->count; i++)
@@ -74,7 +75,7 @@ void sw_supervise_free_stages(struct sw_supervisor *s)
         free(s->digests_of[i]);
 }
 
-/* Its checkpoints are inside its folder, unless the run has others elsewhere. */
+/* Takes a stage: its checkpoints are inside its folder, unless the run has them elsewhere. */
 static void take_stage(struct sw_supervisor *s, int32_t i)
 {
     const char *name = s->stages.stage[i].name, *folder = s->set->folder,
@@ -84,7 +85,7 @@ static void take_stage(struct sw_supervisor *s, int32_t i)
     s->digests = s->digests_of[i];
     snprintf(s->folder, sizeof s->folder, "%.3900s/%s", folder, name);
     snprintf(usual, sizeof usual, "%.3900s", folder);
-    if (strcmp(all, usual) == 0) /* the folder around them is the run's */
+    if (strcmp(all, usual) == 0) /* the folder that contains them is the run's */
         snprintf(s->checkpoints, sizeof s->checkpoints, "%.4000s/checkpoints", s->folder);
     else
         snprintf(s->checkpoints, sizeof s->checkpoints, "%.3900s/%s", all, name);
@@ -112,7 +113,7 @@ bool sw_supervise_next_stage(struct sw_supervisor *s)
     fprintf(stderr, "stage %s is done; %s follows in this job\n", s->stages.stage[s->stage].name,
             s->stages.stage[s->stage + 1].name);
     take_stage(s, s->stage + 1);
-    s->attempt_before = -1; /* its attempts are others */
+    s->attempt_before = -1; /* its attempts are separate */
     return true;
 }
 

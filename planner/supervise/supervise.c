@@ -10,7 +10,7 @@
 
 enum { USUAL_PAUSE_SECONDS = 10 };
 
-/* One that stands in an image is not to be found here. */
+/* False if there is none here; a runner inside an image cannot be checked. */
 static bool find_runner(struct sw_supervisor *s)
 {
     const char *named = getenv("SHARDWRIGHT_RUNNER"), *inside = s->set->container_runner;
@@ -25,7 +25,7 @@ static bool find_runner(struct sw_supervisor *s)
     return false;
 }
 
-/* How long a second of a pause is, so that tests need not wait. */
+/* Seconds of a pause's second, so that tests need not wait. */
 static double find_second(void)
 {
     const char *text = getenv("SHARDWRIGHT_PAUSE_SECONDS");
@@ -41,8 +41,8 @@ static void rest(const struct sw_supervisor *s, int32_t seconds)
         ;
 }
 
-/* The last orders are to be heard, whatever ends this job meanwhile: what carries them inherits it.
- * No state behind these starts ranks. */
+/* Ignores signals so that the last orders are carried out, whatever ends this job meanwhile: the
+ * commands inherit it. Later states start no ranks. */
 static void ignore_signals(enum sw_supervise_state state)
 {
     static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};

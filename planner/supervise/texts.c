@@ -1,4 +1,4 @@
-/* What is done in each state of a job that generates, scores or serves. */
+/* Actions of each state for a job that generates, scores or serves. */
 #include "planner/supervise/supervise_internal.h"
 
 #include "core/base/clock.h"
@@ -34,7 +34,7 @@ static bool serves(const struct sw_supervisor *s)
 
 /* ---- Files ---- */
 
-/* Lines with something in them; a missing file: 0. */
+/* Number of non-empty lines; a missing file: 0. */
 static int64_t count_lines(const char *path)
 {
     FILE *in = fopen(path, "re");
@@ -49,8 +49,8 @@ static int64_t count_lines(const char *path)
     return count;
 }
 
-/* FOLDER/job.json, which `plan status` reads: the same from every task of an array. Tasks on other
- * nodes may have this process's number, so that each writes a file of its own first. */
+/* Writes FOLDER/job.json, which `plan status` reads: the same from every task of an array. Tasks on
+ * other nodes may have this process's number, so each writes a file of its own first. */
 static void tell(const struct sw_supervisor *s, bool of_server)
 {
     const struct sw_supervise_settings *set = s->set;
@@ -88,7 +88,7 @@ static void tell(const struct sw_supervisor *s, bool of_server)
         (void)sw_supervise_fail(&err);
 }
 
-/* Whether the plan is the one that the script was written with: "digest: 'HEX'" is a line of it.
+/* True if the plan is the one that the script was written with: it has the line "digest: 'HEX'".
  * err: why it could not be read. */
 static bool is_own_plan(const struct sw_supervisor *s, struct sw_error *err)
 {
@@ -124,7 +124,7 @@ bool sw_supervise_begin_texts(struct sw_supervisor *s)
     }
     if (serves(s)) {
         snprintf(s->made, sizeof s->made, "%.4000s/job.json", set->folder);
-        (void)unlink(s->made); /* of a server before this one */
+        (void)unlink(s->made); /* left by an earlier server */
         if (set->port[0] != '\0')
             snprintf(s->port, sizeof s->port, "%s", set->port);
         else
@@ -186,7 +186,7 @@ static event do_texts(struct sw_supervisor *s)
     const event e = sw_supervise_wait(s);
     if (e == SW_SUPERVISE_WELL_EVENT || e == SW_SUPERVISE_BADLY_EVENT) {
         s->code = s->ranks.status;
-        /* a bad request (1, 2) is as bad the next time */
+        /* a bad request (1, 2) would be bad again */
         if (s->set->how == SW_CONTINUE_REQUEUE && s->code > SW_BAD_INPUT)
             s->machine.facts |= SW_SUPERVISE_REQUEUES;
     }
@@ -199,7 +199,7 @@ static event do_tell(struct sw_supervisor *s)
     return done(sw_supervise_pass(s, SIGTERM) || s->scheduler->end_ranks(s->job.itself));
 }
 
-/* Whether somebody listens there; at most a second is waited for it. */
+/* True if a server listens there; waits at most a second. */
 static bool listens(const char *host, const char *port)
 {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
@@ -239,7 +239,7 @@ static event do_listen(struct sw_supervisor *s)
     printf("from elsewhere: ssh -N -L %s:%s:%s LOGIN-NODE, then http://127.0.0.1:%s\n", s->port,
            name, s->port, s->port);
     if (fflush(stdout) != 0)
-        clearerr(stdout); /* the log is full: no reason to end otherwise than the ranks */
+        clearerr(stdout); /* the log is full: not a reason for another exit code than the ranks' */
     tell(s, true);
     return SW_SUPERVISE_DONE_EVENT;
 }
@@ -252,8 +252,8 @@ static void say_end(const struct sw_supervisor *s)
             s->at_limit ? " at the time limit" : "");
 }
 
-/* What the environment did may be otherwise in another job, where it let something be made: lines,
- * or a server that listened. */
+/* Another job may succeed after a failure of the environment, if something was made: lines, or a
+ * server that listened. */
 static event do_judge(struct sw_supervisor *s)
 {
     const bool made =
@@ -294,14 +294,14 @@ static event do_texts_over(struct sw_supervisor *s)
     return SW_SUPERVISE_DONE_EVENT;
 }
 
-/* FOLDER/job.ended: a line for every task. */
+/* Appends to FOLDER/job.ended: a line for every task. */
 static event do_record(struct sw_supervisor *s)
 {
     char path[PATH_MAX], line[160];
     snprintf(path, sizeof path, "%.4000s/job.ended", s->set->folder);
     const int bytes = snprintf(line, sizeof line, "%.64s %" PRId64 " %d\n", s->job.array_id,
                                s->job.task, (int)s->code);
-    /* at once: tasks end side by side */
+    /* in one write: tasks end side by side */
     const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (fd < 0 || write(fd, line, (size_t)bytes) != bytes)
         fprintf(stderr, "cannot write %s: %s\n", path, strerror(errno));

@@ -1,5 +1,5 @@
-/* Parts of a job's accelerator-hours: noted in the run's folder, and told at the end of its log.
- */
+/* Parts of a job's accelerator-hours: noted in the run's folder, and printed at the end of its
+ * log. */
 #include "planner/supervise/supervise_internal.h"
 
 #include "core/run/hours.h"

@@ -1,4 +1,4 @@
-/* What is done in each state of a training's job. */
+/* Actions of each state for a training job. */
 #include "planner/supervise/supervise_internal.h"
 
 #include "core/base/clock.h"
@@ -25,7 +25,7 @@ static event done(bool taken)
 
 /* ---- Decisions ---- */
 
-/* false: nothing could be decided. */
+/* false: no decision was possible. */
 static bool decide(struct sw_supervisor *s, struct sw_decide_request *request, struct sw_next *next)
 {
     const struct sw_supervise_settings *set = s->set;
@@ -53,7 +53,7 @@ static bool decide(struct sw_supervisor *s, struct sw_decide_request *request, s
     return true;
 }
 
-/* The stages of this job are done: those of the next script, if any, need a job of their own. */
+/* Ends after the stages of this job: those of the next script, if any, need a job of their own. */
 static event move_on(struct sw_supervisor *s)
 {
     s->code = s->set->next[0] != '\0' ? SW_ENVIRONMENT : 0; /* until that job is submitted */
@@ -116,7 +116,7 @@ static event do_decide(struct sw_supervisor *s)
 
 /* ---- Starts ---- */
 
-/* Before a start: whose attempt is whose, and a file for what launchers say. */
+/* Prepares a start: notes the attempts before it, and makes a file for launchers' output. */
 static void prepare_start(struct sw_supervisor *s)
 {
     s->attempt_before = sw_supervise_attempt(s).attempt;
@@ -165,8 +165,8 @@ static event do_choose_again(struct sw_supervisor *s)
     return SW_SUPERVISE_DONE_EVENT;
 }
 
-/* Adds the runner's arguments. --resume and --overwrite are of a run's first attempt alone: a later
- * one would delete what that saved, or go back behind it. */
+/* Adds the runner's arguments. --resume and --overwrite apply to a run's first attempt only: a
+ * later one would delete its checkpoints, or go back behind it. */
 static void add_arguments(const struct sw_supervisor *s, bool later, struct sw_argv *out)
 {
     const struct sw_arguments_words *all = &s->set->arguments;
@@ -181,7 +181,7 @@ static void add_arguments(const struct sw_supervisor *s, bool later, struct sw_a
     }
 }
 
-/* Whether an attempt may have begun before this start. A requeued job or a link cannot tell. */
+/* True if an attempt may have begun before this start. A requeued job or a link cannot know. */
 static bool is_later(const struct sw_supervisor *s)
 {
     return s->began || s->set->link || s->job.restarts > 0;
@@ -202,7 +202,7 @@ static void start(struct sw_supervisor *s, const char *word, const char *option)
     sw_argv_free(&words);
 }
 
-/* The start is over, well or not. */
+/* Ends a start, successful or not. */
 static void end_start(struct sw_supervisor *s)
 {
     struct stat file;
@@ -227,9 +227,8 @@ static event do_preflight(struct sw_supervisor *s)
     return e == SW_SUPERVISE_LIMIT_EVENT ? SW_SUPERVISE_NOTED_EVENT : e;
 }
 
-/* A scheduler sends the checkpoint signal once, and only to ranks that are there: one that comes
- * between two starts is lost. So it is sent from here when it is due, as "USR1@30" says, or
- * "B:USR1@30". */
+/* A scheduler sends the checkpoint signal once, and only to running ranks: between two starts it is
+ * lost. So it is sent from here when due, by "USR1@30" or "B:USR1@30". */
 static int signal_of(const char *text, long *lead_s)
 {
     char *end;
@@ -258,15 +257,15 @@ static event do_train(struct sw_supervisor *s)
         if (sw_supervise_attempt(s).attempt != s->attempt_before)
             s->began = true;
         else
-            e = SW_SUPERVISE_BADLY_EVENT; /* so a launcher says of ranks that it lost */
+            e = SW_SUPERVISE_BADLY_EVENT; /* the launcher's code for ranks that it lost */
     }
     if (e == SW_SUPERVISE_LIMIT_EVENT)
         (void)sw_supervise_pass(s, SIGUSR1);
     return e == SW_SUPERVISE_LIMIT_EVENT ? SW_SUPERVISE_NOTED_EVENT : e;
 }
 
-/* The limit may have been changed, so it is asked for again when the signal is due; else the
- * controller is left alone. */
+/* The limit may have been changed, so it is asked for again when the signal is due; otherwise the
+ * controller is not asked. */
 static event do_tick(struct sw_supervisor *s)
 {
     enum { SILENT_SECONDS = 60 };
@@ -347,7 +346,7 @@ static event do_release(struct sw_supervisor *s)
     return done(s->scheduler->release(s->job.itself));
 }
 
-/* Where 'plan status' and its like look. */
+/* Records a link where 'plan status' and its like look. */
 static void record_link(const struct sw_supervisor *s, const char *number)
 {
     char path[PATH_MAX];
@@ -428,7 +427,7 @@ static event do_cancel_link(struct sw_supervisor *s)
     return done(s->scheduler->cancel(s->link));
 }
 
-/* ---- What is said ---- */
+/* ---- Reports ---- */
 
 static event do_link_stays(struct sw_supervisor *s)
 {
@@ -440,7 +439,7 @@ static event do_link_stays(struct sw_supervisor *s)
     return SW_SUPERVISE_DONE_EVENT;
 }
 
-/* As planned: the site need not take it for a failure; attempt.json says 75. */
+/* A planned end: the site need not count it as a failure; attempt.json has 75. */
 static event do_follows(struct sw_supervisor *s)
 {
     if (s->set->how == SW_CONTINUE_CHAIN && s->code == SW_VERDICT_REQUEUE)

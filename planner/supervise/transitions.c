@@ -2,18 +2,18 @@
 
 #include <stddef.h>
 
-/* A controller that does not answer is asked again for ten minutes, every ten seconds; whoever
- * refuses an order may well do so for ever. */
+/* A controller that does not answer is asked again for ten minutes, every ten seconds; one that
+ * refuses an order may do so for ever. */
 enum { PAUSE = 10, RELEASE_PAUSE = 1, QUESTION = 1, ORDER = 10 };
 
-/* The first row of a state, an event and facts that are all so counts. */
+/* The first row with the state, the event and all facts counts. */
 struct row {
     enum sw_supervise_state state;
     enum sw_supervise_event event;
     uint32_t facts;
     int32_t cost, pause_s;
     enum sw_supervise_state next;
-    enum sw_supervise_state tired; /* where the patience does not suffice for the cost */
+    enum sw_supervise_state tired; /* next state if the patience does not cover the cost */
 };
 
 /* clang-format off */
@@ -87,7 +87,7 @@ static const struct row rows[] = {
     {S(EXCLUDE),      E(DONE),      0,                0, 0, S(RELEASE), 0},
     {S(EXCLUDE),      E(REFUSED),   0,                0, 0, S(RELEASE), 0},
     {S(RELEASE),      E(DONE),      0,                0, 0, S(FOLLOWS), 0},
-    /* the scheduler ends this process soon */
+    /* the scheduler will end this process soon */
     {S(RELEASE),      E(REFUSED),   0,                0, RELEASE_PAUSE, S(RELEASE), 0},
     {S(ASK_ANEW),     E(RUNS),      0,                0, 0, S(SUBMIT), 0},
     {S(ASK_ANEW),     E(OVER),      0,                0, 0, S(NOT_ASKED), 0},
@@ -102,7 +102,7 @@ static const struct row rows[] = {
     {S(SUBMIT_STAGE), E(DONE),      0,                0, 0, S(ENDS), 0},
     {S(SUBMIT_STAGE), E(REFUSED),   0,                ORDER, PAUSE, S(ASK_STAGE), S(NOT_TAKEN)},
 
-    /* the link is queued, whatever the scheduler says of this job, or whether it says anything */
+    /* the link is queued, whatever the scheduler answers about this job */
     {S(FOLLOW),       E(OVER),      0,                0, 0, S(LINK_GONE), 0},
     {S(FOLLOW),       E(RUNS),      SW_SUPERVISE_EXCLUDES, 0, 0, S(EXCLUDE_LINK), 0},
     {S(FOLLOW),       E(RUNS),      0,                0, 0, S(FOLLOWS), 0},
