@@ -19,7 +19,6 @@ CEILING = {
     "core/base": 15,
     "core/programs": 7,
     "core/run": 2,
-    "planner/scheduler": 13,
     "runner": 4,
     "runner/calibrate": 104,
     "runner/checkpoint": 108,

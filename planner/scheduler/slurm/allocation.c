@@ -1,4 +1,4 @@
-/* A job of Slurm's, seen from within: its batch step asks and orders with Slurm's own commands. */
+/* A Slurm job seen from within: its batch step asks and orders with Slurm's own commands. */
 #include "planner/scheduler/slurm/row.h"
 
 #include "core/base/clock.h"
@@ -21,7 +21,7 @@
  * controller that was just restarted refuses steps until the nodes have registered: 22.05 on four
  * nodes for about 20 s. */
 enum { ANSWER_SECONDS = 120, ORDER_SECONDS = 300, NODE_SECONDS = 20, REFUSED_SECONDS = 30 };
-/* What ranks take for TERM and INT: runner/rank/life.h. */
+/* Numbers by which ranks receive TERM and INT: runner/rank/life.h. */
 enum { PASSED_TERM = 40, PASSED_INT = 41 };
 
 static int64_t number_of(const char *variable, int64_t usual)
@@ -36,7 +36,8 @@ static int find(struct sw_allocation *out, struct sw_error *err)
     if (out->id == NULL || *out->id == '\0')
         return sw_fail(err, SW_BAD_INPUT,
                        "this is not a job of Slurm: submit the script that 'plan emit' wrote");
-    (void)unsetenv("SLURM_CLUSTERS"); /* a profile's: the job is of the cluster that it runs on */
+    (void)unsetenv("SLURM_CLUSTERS"); /* set in a profile: the job belongs to the cluster that
+                                         it runs on */
     out->array_id = getenv("SLURM_ARRAY_JOB_ID");
     if (out->array_id == NULL || *out->array_id == '\0')
         out->array_id = out->id;
@@ -63,8 +64,8 @@ static const char *starter(const char *mpi)
     return sw_slurm_is_mpirun(mpi) ? "mpirun" : "srun";
 }
 
-/* A line for each rank, as srun's --distribution=arbitrary (srun(1), SLURM_HOSTFILE) and mpirun's
- * --map-by seq (mpirun(1)) want it. */
+/* Writes a line for each rank, for srun's --distribution=arbitrary (srun(1), SLURM_HOSTFILE) and
+ * mpirun's --map-by seq (mpirun(1)). */
 static bool write_order(const struct sw_allocation_start *s)
 {
     FILE *file = fopen(s->order, "we");
@@ -80,13 +81,13 @@ static bool write_order(const struct sw_allocation_start *s)
 }
 
 /* mpirun starts a daemon of its own on each node of the allocation, by srun, and the ranks from
- * there: what a rank inherits is the daemon's, of which srun makes the same as this job's. */
+ * there: ranks inherit the daemon's settings, so srun must give it this job's. */
 static void start_mpirun(const struct sw_allocation_start *s, struct sw_argv *out)
 {
-    /* a step that says how many processors its one task has gets no others */
+    /* with it, a step of one task gets only so many processors */
     (void)unsetenv("SRUN_CPUS_PER_TASK");
     (void)unsetenv("SLURM_CPUS_PER_TASK");
-    /* others may still be on the nodes */
+    /* earlier ranks may still be on the nodes */
     (void)setenv("SLURM_OVERLAP", "1", 1);
     char forward[32];
     snprintf(forward, sizeof forward, "%d,%d", PASSED_TERM, PASSED_INT);
@@ -99,7 +100,7 @@ static void start_mpirun(const struct sw_allocation_start *s, struct sw_argv *ou
     sw_argv_add(out, "%s", forward);
     sw_argv_add(out, "-np");
     sw_argv_add(out, "%d", (int)(s->nodes * s->ranks_per_node));
-    /* of its own it takes Slurm's order, whatever that of --host is */
+    /* by default it takes Slurm's order, not that of --host */
     const bool ordered = s->order != NULL && write_order(s);
     if (ordered) {
         sw_argv_add(out, "--hostfile");
@@ -119,8 +120,9 @@ static void start_mpirun(const struct sw_allocation_start *s, struct sw_argv *ou
     sw_argv_add(out, "none");
 }
 
-/* Its daemons would end at what Slurm sends to steps, so all goes to the job's process alone.
- * mpirun itself makes TERM of INT, and KILL a second later; the two numbers it leaves alone. */
+/* Signals that Slurm sends to steps would end its daemons, so all go to the job's process alone.
+ * mpirun itself turns INT into TERM, and into KILL a second later; it leaves these two numbers
+ * alone. */
 static int passed(const char *mpi, int heard)
 {
     if (!sw_slurm_is_mpirun(mpi))
@@ -162,7 +164,7 @@ static void start(const struct sw_allocation_start *s, struct sw_argv *out)
     sw_argv_add(out, ordered ? "--distribution=arbitrary" : "--distribution=block:block");
 }
 
-/* The value of "FIELD=" in what scontrol printed, at the beginning of a word. */
+/* The value of "FIELD=" in scontrol's output, at the beginning of a word. */
 static bool field(const char *text, const char *name, char *out, size_t bytes)
 {
     const size_t length = strlen(name);
@@ -176,7 +178,7 @@ static bool field(const char *text, const char *name, char *out, size_t bytes)
     return false;
 }
 
-/* "": nobody answered */
+/* "": no answer */
 static void show(const char *job, const char *name, char out[SW_ALLOCATION_WORD_BYTES])
 {
     const char *const argv[] = {"scontrol", "show", "job", job, NULL};
@@ -187,7 +189,8 @@ static void show(const char *job, const char *name, char out[SW_ALLOCATION_WORD_
     sw_process_free(&result);
 }
 
-/* SIGNALING: Slurm delivers a signal, as that before the limit, and has not heard of every node. */
+/* SIGNALING: Slurm is delivering a signal, such as that before the limit, and has not heard from
+ * every node. */
 static enum sw_allocation_answer ask(const char *job, char word[SW_ALLOCATION_WORD_BYTES])
 {
     show(job, "JobState", word);
@@ -211,7 +214,7 @@ static bool ends_at(const char *job, time_t *out)
     return *out > 0;
 }
 
-/* "down", "down*", "idle*", "failing": a star stands for a node that does not answer. */
+/* "down", "down*", "idle*", "failing": a star marks a node that does not answer. */
 static void find_gone(const struct sw_allocation *job, struct sw_hosts *out)
 {
     const char *const argv[] = {"sinfo",        "-a", "-h",    "-N", "-n",
@@ -270,7 +273,7 @@ static bool answers(const char *node)
     return true;
 }
 
-/* Tells what was complained of; out: NULL, or what it printed, the caller's to free. */
+/* Runs an order, and prints complaints; out: NULL, or its output, the caller's to free. */
 static bool order(const char *const *argv, char **out)
 {
     struct sw_process_result result = {0};
@@ -292,7 +295,7 @@ static bool order(const char *const *argv, char **out)
     return taken;
 }
 
-/* incomplete: scontrol requeues a job that is over, too. */
+/* incomplete: scontrol would also requeue a job that is over. */
 static bool requeue(const char *job, bool hold)
 {
     const char *const argv[] = {"scontrol", hold ? "requeuehold" : "requeue", "incomplete", job,
@@ -329,7 +332,7 @@ static bool cancel(const char *job)
     return order(argv, NULL);
 }
 
-/* Slurm counts whole minutes, and takes no fewer from a user than it has. */
+/* Slurm counts whole minutes, and accepts no fewer from a user than used. */
 static bool shorten(const char *job, int64_t minutes)
 {
     char limit[SW_ALLOCATION_WORD_BYTES], which[80], lower[48];
@@ -362,7 +365,7 @@ static bool submit(const char *script, const struct sw_arguments_words *argument
         sw_argv_add(&argv, "--exclude=%s", without);
     sw_argv_add(&argv, "%s", script);
     sw_argv_add(&argv, "--link");
-    if (arguments->count > 0) /* an older script hands all its words to 'plan supervise' */
+    if (arguments->count > 0) /* an older script passes all its words to 'plan supervise' */
         sw_argv_add(&argv, "--");
     for (int32_t i = 0; i < arguments->count; i++)
         sw_argv_add(&argv, "%s", arguments->word[i]);

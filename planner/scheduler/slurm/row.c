@@ -25,7 +25,7 @@ static bool ask_fewer(const struct sw_queued_job *job, int32_t tasks, char *comm
     return held || strncmp(job->reason, "ReqNodeNotAvail", 15) == 0;
 }
 
-/* libslurm stands in a program of its own. */
+/* libslurm is linked by a separate program. */
 static void write_version(FILE *out, struct sw_json *json)
 {
     char library[32];

@@ -66,7 +66,7 @@ static bool take_task(const char *line, struct sw_launcher_word *out)
     if ((strncmp(task, " ", 1) != 0 && strncmp(task, "s ", 2) != 0) || what == NULL)
         return false;
     what += strspn(what, ": ");
-    /* these were told to end because another one had */
+    /* ended because another one had */
     if (strncmp(what, "Terminated", 10) == 0 || strcmp(what, "Exited with exit code 143") == 0)
         return false;
     const bool cannot = strcmp(what, "Exited with exit code 127") == 0 ||
@@ -126,7 +126,7 @@ bool sw_srun_is_refused(const char *text)
     /* the job is over, or the node is down */
     static const char *const lasting[] = {"already completing", "Invalid job id", "expired",
                                           "not available (down"};
-    /* a step that still waits is refused for another reason when srun is ended */
+    /* when srun is ended, a waiting step is refused for that reason */
     if (strstr(text, "srun: Cancelled pending job step") != NULL)
         return true;
     bool refused = strstr(text, "srun: error: Unable to create step") != NULL ||

@@ -1,5 +1,5 @@
-/* What srun and slurmstepd print when ranks end. A folder of its own, for `runner next` reads it,
- * too: scripts that an older `plan` wrote ask that. */
+/* Lines of srun and slurmstepd about the end of ranks. In a folder of its own, since `runner next`,
+ * which older scripts call, reads them too. */
 #ifndef SW_SCHEDULER_SLURM_SRUN_LINES_H
 #define SW_SCHEDULER_SLURM_SRUN_LINES_H
 
@@ -8,7 +8,7 @@
 extern const struct sw_launcher_lines sw_srun_lines;
 
 /* True if srun's diagnostics say that the controller did not create the step, for a reason that may
- * pass and tells nothing of the step's nodes. */
+ * pass and does not concern the step's nodes. */
 bool sw_srun_is_refused(const char *text);
 
 #endif
