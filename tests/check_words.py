@@ -18,7 +18,6 @@ TOKEN = re.compile(r"""R"\((?:.*?)\)"|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|/\
 CEILING = {
     "core/base": 15,
     "core/programs": 7,
-    "core/run": 2,
     "runner": 4,
     "runner/calibrate": 104,
     "runner/checkpoint": 108,

@@ -80,13 +80,13 @@ void sw_next_begin(const struct sw_next_facts *f, struct sw_next *out)
 struct ending {
     const struct sw_next_facts *f;
     struct sw_next *out;
-    bool began;    /* the ranks came as far as a number of their own */
-    bool hung;     /* they did not: MPI waited in vain for some of them */
-    int32_t code;  /* the verdict, or else the status */
-    bool progress; /* steps were gained that a checkpoint holds */
+    bool began;    /* true if the ranks began an attempt */
+    bool hung;     /* true if not, since MPI waited in vain for some */
+    int32_t code;  /* the verdict, or else the exit status */
+    bool progress; /* true if a checkpoint has new steps */
 };
 
-/* Once may be late; a node that is gone is among the dead. */
+/* A single time may be lateness; a lost node is among the dead. */
 static bool is_missing_again(const struct sw_next_facts *f, int32_t host)
 {
     for (int32_t i = 0; i < f->before.count; i++)
@@ -151,7 +151,7 @@ static void add_node(struct sw_next *out, const char *node)
     snprintf(out->node[out->node_count++], sizeof out->node[0], "%s", node);
 }
 
-/* Which nodes are to be left out from now on. */
+/* Finds the nodes to exclude from now on. */
 static void find_bad_nodes(struct ending *e)
 {
     const struct sw_next_facts *f = e->f;
@@ -173,7 +173,7 @@ static bool has_plan(const struct ending *e)
     return e->f->nodes > 0 && left >= e->f->least && left <= e->f->most;
 }
 
-/* A job that began nothing counts as an attempt once it is over. */
+/* A job that began no attempt counts as one once it is over. */
 static bool attempts_remain(struct ending *e, bool elsewhere)
 {
     const struct sw_next_facts *f = e->f;
@@ -202,7 +202,7 @@ static void say_where(struct ending *e)
         say(e->out, " from the beginning");
 }
 
-/* In another job, where the run may. */
+/* Continues in another job, if the run may. */
 static void go_on_elsewhere(struct ending *e)
 {
     if (e->f->how == SW_CONTINUE_NONE) {
@@ -243,7 +243,7 @@ static void do_without(struct ending *e)
     go_on_elsewhere(e);
 }
 
-/* Nothing was begun: MPI's own start fails now and then. */
+/* Starts again after no attempt was begun: MPI's own start fails now and then. */
 static void start_again(struct ending *e)
 {
     const struct sw_next_facts *f = e->f;
@@ -253,7 +253,7 @@ static void start_again(struct ending *e)
     } else if ((e->hung || f->word.no_step) && f->how != SW_CONTINUE_NONE &&
                f->checkpoint_step >= 0 && f->attempt.attempt > 0 &&
                sw_next_idle_jobs(f) + 1 < SW_NEXT_IDLE_JOBS) {
-        /* other nodes may do; a launcher's 143 would end the run for the next job */
+        /* other nodes may work; a launcher's 143 would end the run for the next job */
         if (sw_next_is_final(e->code))
             e->out->code = e->code = SW_ENVIRONMENT;
         go_on_elsewhere(e);
@@ -262,7 +262,7 @@ static void start_again(struct ending *e)
     }
 }
 
-/* An end that nobody asked for. */
+/* Recovers from an unplanned end. */
 static void recover(struct ending *e)
 {
     if (e->f->checkpoint_step < 0)
@@ -283,23 +283,23 @@ void sw_next_after(const struct sw_next_facts *f, struct sw_next *out)
     memset(out, 0, sizeof *out);
     e.code = told ? a->verdict : f->status;
     if (!told && e.code == SW_VERDICT_DONE)
-        e.code = SW_ENVIRONMENT; /* so a launcher says of ranks that it lost */
+        e.code = SW_ENVIRONMENT; /* the launcher's code for ranks that it lost */
     e.progress = a->step > a->first_step || f->checkpoint_step > a->first_step;
     set(out, SW_NEXT_END, e.code);
     if (told && e.code == SW_VERDICT_DONE)
         return;
     say_cause(&e);
-    /* a rank that ended by itself leaves its launcher with 143 for those that had to follow */
+    /* a rank that ended by itself leaves its launcher with 143, from those that had to follow */
     const bool said = f->word.text[0] != '\0';
     if (sw_next_is_final(e.code) && (told || !said))
         return;
     find_bad_nodes(&e);
-    /* the ranks agreed on what is wrong; a crash leaves their launcher with 128 and more */
+    /* the ranks agreed on the error; a crash leaves their launcher with 128 and more */
     const bool agreed = e.code == SW_UNMET || e.code == SW_BAD_INPUT || e.code == SW_ENVIRONMENT ||
                         e.code == SW_VERDICT_INTERRUPTED;
     if (!e.began && agreed && f->status != 0 && !f->word.no_step && !e.hung && out->node_count == 0)
         return;
-    /* they answer now: better on them than not at all */
+    /* they answer now: using them is better than ending */
     if (e.hung && f->dead_count == 0 && f->how == SW_CONTINUE_NONE && !has_plan(&e))
         out->node_count = 0;
     if (out->node_count > 0)
