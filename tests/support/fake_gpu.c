@@ -160,7 +160,7 @@ static double bytes_of(const struct sw_tensor *tensors, int32_t count)
     return bytes;
 }
 
-/* Multiply-adds of matrix products and attention, twice; 0: bound by memory. */
+/* Twice the multiply-adds of matrix products and attention; 0: memory-bound. */
 static double flops_of(const struct sw_call *call)
 {
     const struct sw_tensor *x = &call->in[0], *w = &call->in[1];

@@ -1,4 +1,4 @@
-/* Gives a checkpoint's manifest another optimizer, with a checksum that is right:
+/* Gives a checkpoint's manifest another optimizer, with a valid checksum:
  *
  *     forge_manifest CHECKPOINT OPTIMIZER */
 #include "core/base/file.h"

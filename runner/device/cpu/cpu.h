@@ -111,15 +111,14 @@ int sw_cpu_matmul_is_batch_invariant(struct sw_cpu_device *device,
  * where the library lacks bf16 products (x86 without AVX-512). */
 int sw_cpu_matmul_widened(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                           struct sw_error *err);
-/* The same for a few rows of a, every element of b read once; scratch is used. Rows do not depend
- * on each other: sums are fp32 in one order. Whether it is for this product: a row-major, fp32 or
- * bf16, b these or of 8 bits, at most 32 rows that scratch holds or always_skinny, no accumulation.
- * More rows are gone over in blocks that the second cache holds, weights packed for each. */
+/* Skinny product that reads every element of b once; uses scratch. Rows do not depend on each
+ * other: sums are fp32 in one order. Its condition: a row-major, fp32 or bf16; b as well, or
+ * quantized; at most 32 rows that scratch holds, or always_skinny; no accumulation. More rows run
+ * in blocks that fit the second-level cache, with weights packed for each. */
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_streamed(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);
-/* The same of a^T b in bf16, to fp32, where the library would multiply pairs, too, and sooner; to
- * its bits, where blocks.inc says so. Whether it is for this product: none of its sizes small, k
- * such that scratch holds some columns. */
+/* Product a^T b of bf16 to fp32, if oneDNN would multiply by pairs too, but slower; bits as in
+ * blocks.inc. Its condition: no size is small, and scratch holds some columns of depth k. */
 bool sw_cpu_matmul_is_blocked(const struct sw_cpu_device *device,
                               const struct sw_cpu_matmul *matmul);
 void sw_cpu_matmul_blocked(const struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul);

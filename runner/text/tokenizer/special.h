@@ -102,7 +102,7 @@ struct sw_chat_text {
 struct sw_chat_texts {
     struct sw_chat_text plain, tool_use; /* tool_use: for conversations with tools */
     bool several;                        /* true if they have names */
-    bool of_processor;                   /* true if they are of chat_template.json */
+    bool of_processor;                   /* true if from chat_template.json */
 };
 void sw_chat_text_free(struct sw_chat_text *text);
 /* Finds the folder's templates; both without text: none. The caller frees both, also after an
