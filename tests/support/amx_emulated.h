@@ -1,11 +1,11 @@
-/* The emulation of the processor's tiles (runner/device/cpu/amx.h) beside the instructions. */
+/* The emulation of AMX tiles (runner/device/cpu/amx.h), for comparison with the instructions. */
 #ifndef SW_TESTS_AMX_EMULATED_H
 #define SW_TESTS_AMX_EMULATED_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a product reads and adds to: as struct sw_amx_operands, whose fields these are. */
+/* Operands of a product: the members of struct sw_amx_operands. */
 struct emulated_operands {
     const void *a, *b;
     float *c;

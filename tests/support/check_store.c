@@ -1,10 +1,10 @@
-/* What a test asks of a folder of checkpoints, from a shell:
+/* Checks a folder of checkpoints for tests in shell:
  *
  *     check_store FOLDER [clean]
  *
- * Fails, with a line, when `latest` names what is no whole checkpoint, every byte of it read; with
- * `clean` also when `latest` names a hidden folder, or anything lies there that a job which ended
- * does not leave. Prints the step that `latest` names, 0: it names none. */
+ * Fails, with a line, if `latest` does not name a whole checkpoint, reading every byte; with
+ * `clean` also if `latest` names a hidden folder, or the folder has anything that an ended job does
+ * not leave. Prints the step of `latest`, 0 if there is none. */
 #include "core/checkpoint/manifest.h"
 
 #include <dirent.h>
@@ -21,7 +21,7 @@ static int complain(const char *folder, const char *what, const char *which)
     return 1;
 }
 
-/* Nothing but checkpoints and `latest`, and what was kept aside of them. */
+/* Checks that only checkpoints, `latest` and files kept aside exist. */
 static int check_names(const char *folder)
 {
     DIR *listing = opendir(folder);

@@ -1,7 +1,6 @@
-/* A CUDA driver without a GPU, which takes every library that it is given: as libcuda.so.1 it lets
- * cuDNN finish plans for a GPU that is not here (test_cudnn_plans). cuDNN looks each of
- * these functions up when it starts its compiler; the seven that it calls say yes, the others say
- * that there is no device. */
+/* A CUDA driver without a GPU that accepts every library: as libcuda.so.1 it lets cuDNN finish
+ * plans for an absent GPU (test_cudnn_plans). cuDNN looks up each of these functions when its
+ * compiler starts; the seven it calls succeed, the others report no device. */
 #include <stdint.h>
 
 enum { SUCCESS = 0, NO_DEVICE = 100 };

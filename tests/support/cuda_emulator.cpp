@@ -26,15 +26,15 @@ struct copy {
 };
 
 struct block_runner {
-    void *scheduler, *thread[MAX_THREADS]; /* stack pointers of what does not run */
-    char *stack[MAX_THREADS];              /* nullptr: not begun */
+    void *scheduler, *thread[MAX_THREADS]; /* stack pointers while not running */
+    char *stack[MAX_THREADS];              /* nullptr: not started */
     state at[MAX_THREADS];
     uint64_t exchanged[2][MAX_THREADS];
     char shown[2][MAX_THREADS][SW_EMULATED_SHOWN];
-    std::deque<copy> copies[MAX_THREADS]; /* that are on their way, in order */
+    std::deque<copy> copies[MAX_THREADS]; /* copies in transit, in order */
     int groups[MAX_THREADS];              /* committed so far */
     int votes[2][MAX_THREADS];
-    uint8_t turn[MAX_THREADS]; /* which half of the two a thread uses next */
+    uint8_t turn[MAX_THREADS]; /* half that a thread uses next */
     int current, count;
     bool backwards;
     char *shared;
@@ -70,12 +70,13 @@ static block_runner *get_runner()
     return owned.r;
 }
 
-/* Leaves a stack and goes on with another one. The library's own ways (swapcontext, setjmp) took half of these tests' time;
- * and in place of a call, for a processor guesses where a call returns to from the calls before, which were another thread's. */
+/* Switches stacks. The library's functions (swapcontext, setjmp) took half of these tests' time. A
+ * jump instead of a call, since processors predict returns from earlier calls, which were another
+ * thread's. */
 #ifdef __x86_64__
 static inline __attribute__((always_inline)) void switch_stacks(void **left, void *next)
 {
-    asm volatile("leaq -128(%%rsp), %%rsp\n\t" /* below it a function may keep what is its own */
+    asm volatile("leaq -128(%%rsp), %%rsp\n\t" /* skips the red zone of a function's data */
                  "pushq %%rbp\n\t"
                  "leaq 1f(%%rip), %%rax\n\t"
                  "pushq %%rax\n\t"
@@ -112,7 +113,7 @@ static void thread_main()
     }
 }
 
-/* A stack from which switch_stacks() comes out at the begin of thread_main(), aligned as after a call. */
+/* Prepares a stack so that switch_stacks() enters thread_main(), aligned as after a call. */
 static void begin(block_runner *r, int t)
 {
     void *memory = nullptr;
@@ -134,7 +135,7 @@ static void resume(block_runner *r, int t)
     switch_stacks(&r->scheduler, r->thread[t]);
 }
 
-/* Frees the threads [first, end) if every one that is not done waits for `why`. */
+/* Frees threads [first, end) if every unfinished one waits for `why`. */
 static bool release(block_runner *r, int first, int end, state why)
 {
     bool any = false;
@@ -149,7 +150,7 @@ static bool release(block_runner *r, int first, int end, state why)
     return any;
 }
 
-/* Every thread of a warp as far as the warp gets by itself, from the other end each time. */
+/* Runs a warp's threads as far as they get by themselves, from alternating ends. */
 static void run_warp(block_runner *r, int first, int end)
 {
     do {
@@ -207,8 +208,8 @@ void sw_emulated_warp_barrier(void)
     yield(AT_WARP_BARRIER);
 }
 
-/* Two halves in turn: whoever writes a half again has passed the barrier behind which all had
- * read it. */
+/* Two halves in turn: a thread that rewrites a half has passed the barrier after which all had read
+ * it. */
 int sw_emulated_any(int predicate)
 {
     block_runner *r = runner;
@@ -251,8 +252,8 @@ static float half_of(uint32_t two, int which)
     return value;
 }
 
-/* The elements of a and b lie in lanes as mma.cuh's table has them. The hardware's order of a sum
- * is not documented; here it is that of k. */
+/* a's and b's elements lie in lanes as in mma.cuh's table. The hardware's summation order is
+ * undocumented; here it follows k. */
 void sw_mma(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
 {
     const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
@@ -269,7 +270,7 @@ void sw_mma(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
     }
 }
 
-/* A row's bytes are taken when the lane comes by: what others write to it must be there. */
+/* Reads a row's bytes when the lane arrives: others' writes to it must be done. */
 static const char (*show_row(const void *row))[SW_EMULATED_SHOWN]
 {
     if (reinterpret_cast<uintptr_t>(row) % 16 != 0) {
@@ -351,7 +352,7 @@ void sw_emulate(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
                     blockIdx.x = x;
                     blockIdx.y = y;
                     blockIdx.z = z;
-                    memset(r->shared, 0xff, 4096); /* NaN: nothing may count on zeros */
+                    memset(r->shared, 0xff, 4096); /* NaN: code must not rely on zeros */
                     run_block(r);
                 }
     });
@@ -450,7 +451,7 @@ struct emulated_preference {
     uint32_t reductions;
 };
 
-/* Schemes by which a sum's parts are kept as the result is: in bf16 each is rounded. */
+/* Reduction schemes that keep partial sums in the result's type: in bf16 each is rounded. */
 const uint32_t in_output_type =
     CUBLASLT_REDUCTION_SCHEME_INPLACE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
 enum { IN_PARTS = 2 };
@@ -587,7 +588,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
     if (c != d || m != z->rows || n != z->columns || k != k2 || wanted < 3)
         return CUBLAS_STATUS_INVALID_VALUE;
     memset(results, 0, 3 * sizeof *results);
-    results[0].state = CUBLAS_STATUS_NOT_SUPPORTED; /* is passed over */
+    results[0].state = CUBLAS_STATUS_NOT_SUPPORTED; /* skipped */
     results[1].state = CUBLAS_STATUS_SUCCESS;
     results[2].state = CUBLAS_STATUS_SUCCESS;
     results[2].algo.data[0] = 1;
@@ -643,7 +644,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     const emulated_matrix x = *reinterpret_cast<emulated_matrix *>(a_layout);
     const emulated_matrix y = *reinterpret_cast<emulated_matrix *>(b_layout);
     const emulated_matrix z = *reinterpret_cast<emulated_matrix *>(d_layout);
-    const int64_t rows = (int64_t)z.columns; /* it thinks in columns */
+    const int64_t rows = (int64_t)z.columns; /* cuBLASLt is column-major */
     products.least_rows =
         products.count == 0 || rows < products.least_rows ? rows : products.least_rows;
     products.most_rows = rows > products.most_rows ? rows : products.most_rows;

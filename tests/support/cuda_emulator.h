@@ -1,17 +1,16 @@
-/* Runs CUDA kernels on the CPU, for tests on machines without a GPU: the same .cu text, compiled by
- * the host's C++ compiler with this header in front of it.
+/* Runs CUDA kernels on the CPU, for tests without a GPU: the same .cu text, compiled by the host's
+ * C++ compiler after this header.
  *
- * The threads of a block are coroutines of one host thread that stop at barriers and shuffles; they
- * are resumed first to last or last to first in turns, so that a missing barrier shows. Memory is
- * the host's: an address sanitizer sees every access. It says nothing about speed, about limits of
- * a real device or about memory ordering between warps.
+ * A block's threads are coroutines of one host thread that stop at barriers and shuffles; they are
+ * resumed in alternating order, so that a missing barrier shows. Memory is the host's: an address
+ * sanitizer sees every access. Speed, device limits and memory ordering between warps are not
+ * emulated.
  *
- * cuda_emulator.cpp also stands in for the runtime and for cuBLASLt (plain loops, in f64): linked
- * instead of the libraries. Its streams are in cuda_streams.cpp: work waits there until something
- * waits for it, and streams go on in an order that is drawn, so that a missing wait for an event
- * shows. What is captured is kept and queued by a replay. Of captures it says no to what CUDA says
- * no to: waits for events from outside (905), streams that are not joined (904), memory and waits
- * of the host meanwhile (900). */
+ * cuda_emulator.cpp also replaces the runtime and cuBLASLt (plain loops, in f64): linked instead of
+ * the libraries. Its streams are in cuda_streams.cpp: queued work waits until something waits for
+ * it, and streams proceed in random order, so that a missing wait for an event shows. Captured work
+ * is kept and queued by a replay. Captures refuse what CUDA refuses: waits for outside events
+ * (905), unjoined streams (904), allocation and host waits meanwhile (900). */
 #ifndef SW_TEST_CUDA_EMULATOR_H
 #define SW_TEST_CUDA_EMULATOR_H
 
@@ -37,13 +36,13 @@
 extern thread_local uint3 threadIdx, blockIdx;
 extern thread_local dim3 blockDim, gridDim;
 
-/* Runs a block's threads; queued on the stream in front of which they stand. */
+/* Runs a block's threads, queued on the stream. */
 void sw_emulate(cudaStream_t stream, dim3 grid, dim3 block, size_t shared_bytes,
                 std::function<void()> thread);
-/* Any other work, for stand-ins of libraries. */
+/* Queues other work, for stand-ins of libraries. */
 void sw_emulated_enqueue(cudaStream_t stream, std::function<void()> work);
-/* Work that takes a while: `begin` runs as soon as the stream has come so far, `work` as late as
- * the order has it, with other streams' work between the two. */
+/* Queues work that takes time: `begin` runs once the stream gets there, `work` as late as the order
+ * allows, with other streams' work between. */
 void sw_emulated_enqueue_flight(cudaStream_t stream, std::function<void()> begin,
                                 std::function<void()> work);
 void *sw_emulated_shared(void);
@@ -56,7 +55,7 @@ uint64_t sw_emulated_exchange(uint64_t bits, int lane_mask);
 #define __syncthreads_or(predicate) sw_emulated_any(predicate)
 #define __syncwarp() sw_emulated_warp_barrier()
 
-/* The threads are one of the host's. */
+/* All threads belong to one host thread. */
 static inline int atomicAdd(int *sum, int value)
 {
     const int before = *sum;
@@ -64,7 +63,7 @@ static inline int atomicAdd(int *sum, int value)
     return before;
 }
 
-/* Never one with a product that is added. */
+/* Never fused with a product. */
 static inline float __fadd_rn(float a, float b)
 {
     const volatile float first = a;
@@ -98,8 +97,8 @@ static inline double __shfl_xor_sync(unsigned mask, double value, int lane_mask)
 
 /* ---- Tensor cores and copies beside the arithmetic (runner/device/cuda/mma.cuh) ---- */
 
-/* Every lane of a warp shows up to SW_EMULATED_SHOWN bytes as they are now; the warp's records,
- * lane by lane, until the next call but one. */
+/* Every lane of a warp shows up to SW_EMULATED_SHOWN bytes; returns the warp's records, lane by
+ * lane, valid until the next call but one. */
 enum { SW_EMULATED_SHOWN = 48 };
 const char (*sw_emulated_show(const void *bytes, size_t count))[SW_EMULATED_SHOWN];
 
@@ -107,7 +106,7 @@ void sw_mma(float c[4], const uint32_t a[4], uint32_t b0, uint32_t b1);
 void sw_load_matrices(uint32_t to[4], const void *row);
 void sw_load_transposed(uint32_t to[4], const void *row);
 
-/* Between the call and the wait, which brings the bytes, the destination is 0xff: NaN in bf16. */
+/* Between the call and the wait, which delivers the bytes, the destination is 0xff: NaN in bf16. */
 void sw_emulated_copy(void *to, const void *from, size_t size, int bytes);
 void sw_copies_commit(void);
 void sw_emulated_copies_wait(int newest);
@@ -127,7 +126,7 @@ template <int NEWEST> static inline void sw_copies_wait(void)
     sw_emulated_copies_wait(NEWEST);
 }
 
-/* Arguments are copied when the kernel is launched, as a launch does. */
+/* Copies the arguments at launch. */
 template <typename... PARAMETERS, typename... ARGUMENTS>
 static inline void sw_emulated_launch(void (*kernel)(PARAMETERS...), dim3 grid, dim3 block,
                                       size_t shared_bytes, cudaStream_t stream,

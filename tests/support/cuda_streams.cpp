@@ -1,9 +1,9 @@
 /* The emulator's streams, events, graphs and memory. See cuda_emulator.h and cuda_streams.h.
  *
- * A lane is a queue: a stream's, or one of a graph that was launched. What is queued waits there.
- * Whoever waits for an item of a lane has all run that this item needs, by the waits for events
- * alone, one item after the other, from lanes that are drawn: the oldest lane first, the newest
- * first, or any. What nothing waits for does not run. */
+ * A lane is a queue: a stream's, or one of a launched graph. Queued items wait there. Waiting for
+ * an item runs exactly what it needs, by event waits, one item after another, from lanes in random
+ * order: the oldest lane first, the newest first, or any. Items that nothing waits for do not
+ * run. */
 #include "tests/support/cuda_streams.h"
 #include "tests/support/cuda_emulator.h"
 
@@ -19,7 +19,7 @@ namespace
 {
 
 enum { MOST_IN_A_ROW = 64 };
-const size_t poisoned_bytes = 1 << 20; /* of fresh memory, for speed */
+const size_t poisoned_bytes = 1 << 20; /* limit per allocation, for speed */
 const int poison = 0xff;               /* NaN in every float */
 
 struct lane;
@@ -27,24 +27,24 @@ typedef std::shared_ptr<lane> lane_pointer;
 
 struct event_body {
     double at_ms = 0;
-    int64_t pending = 0; /* records that are queued and did not run */
+    int64_t pending = 0; /* queued records that did not run */
 };
 
 struct item {
-    /* BEGIN: runs as soon as it may, for it only makes a missing wait show */
+    /* BEGIN: runs as early as possible, to show a missing wait */
     enum { BEGIN, WORK, WAIT, RECORD } kind;
     std::function<void()> run;
-    lane_pointer of; /* WAIT: for the first `until` items of this lane */
+    lane_pointer of; /* WAIT: for the lane's first `until` items */
     uint64_t until;
     std::shared_ptr<event_body> event;
-    const char *host; /* of a copy from or to the host: its memory there */
+    const char *host; /* host memory of a copy */
     size_t host_bytes;
 };
 
 struct lane {
     std::deque<item> items;
     uint64_t pushed = 0, done = 0;
-    uint64_t needed = 0; /* how far, while something waits */
+    uint64_t needed = 0; /* items needed by a wait */
     bool of_stream = true;
 };
 
@@ -52,16 +52,16 @@ struct capture;
 
 struct stream {
     lane_pointer queue = std::make_shared<lane>();
-    capture *in = nullptr; /* the capture it takes part in */
-    lane_pointer captured; /* what it was given there */
-    uint64_t joined = 0;   /* how much of it the capture's first stream waits for */
+    capture *in = nullptr; /* capture that it joined */
+    lane_pointer captured; /* items captured */
+    uint64_t joined = 0;   /* items that the capture's first stream waits for */
 };
 
 struct capture {
     uint64_t id;
     stream *origin;
     std::vector<stream *> streams;
-    bool invalid; /* after a mistake nothing is captured any more */
+    bool invalid; /* true after a mistake: captures nothing more */
 };
 
 typedef std::vector<lane_pointer> graph; /* the first is the origin's */
@@ -69,13 +69,13 @@ typedef std::vector<lane_pointer> graph; /* the first is the origin's */
 struct event {
     std::shared_ptr<event_body> body = std::make_shared<event_body>();
     bool recorded = false;
-    uint64_t capture = 0; /* in which it was recorded last; 0: in none */
+    uint64_t capture = 0; /* latest capture that recorded it; 0: none */
     stream *by = nullptr;
     lane_pointer of;
     uint64_t until = 0;
 };
 
-thread_local std::vector<lane_pointer> lanes; /* of this thread, oldest first */
+thread_local std::vector<lane_pointer> lanes; /* this thread's, oldest first */
 thread_local double clock_ms;
 thread_local int thread_captures; /* begun by this thread */
 thread_local int64_t waits;
@@ -83,11 +83,11 @@ thread_local uint64_t draws;
 thread_local int order, left_in_order;
 thread_local bool stalled;
 thread_local size_t largest;
-thread_local std::vector<std::pair<const char *, size_t>> pinned; /* memory of the host */
+thread_local std::vector<std::pair<const char *, size_t>> pinned; /* host memory */
 std::atomic<uint64_t> last_capture;
 std::atomic<int64_t> dropped;
 std::atomic<uint64_t> seed{UINT64_MAX};
-const double work_ms = 1e-3; /* emulated time: whatever is queued takes a microsecond */
+const double work_ms = 1e-3; /* emulated time: every item takes a microsecond */
 
 void die(const char *what)
 {
@@ -133,7 +133,7 @@ void pop(lane &l)
     l.done++;
 }
 
-/* Whatever takes no work and may run, of all lanes. */
+/* Runs the items of all lanes that take no work and may run. */
 void run_free_items()
 {
     for (bool any = true; any;) {
@@ -150,7 +150,7 @@ void run_free_items()
     }
 }
 
-/* Marks what an item needs: its lane before it, and what the waits among that wait for. */
+/* Marks the items needed by one: its lane before it, and those that its waits wait for. */
 void mark_needed(lane *target, uint64_t until)
 {
     std::vector<std::pair<lane *, uint64_t>> open{{target, until}};
@@ -244,14 +244,14 @@ item wait_of(lane_pointer of, uint64_t until)
     return {item::WAIT, nullptr, std::move(of), until, nullptr, nullptr, 0};
 }
 
-/* A call that a capture does not take ends it, as on a device. */
+/* A call not allowed in a capture ends it, as on a device. */
 cudaError_t spoil(capture *c, cudaError_t code)
 {
     c->invalid = true;
     return code;
 }
 
-/* Calls that may wait for the device, of a thread that captures. */
+/* Refuses calls that may wait for the device, on a capturing thread. */
 cudaError_t refuse_unsafe()
 {
     return thread_captures > 0 ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
@@ -265,7 +265,8 @@ void join_capture(stream &s, capture *c)
     c->streams.push_back(&s);
 }
 
-/* Other memory of the host goes through the driver's own: the host waits for the stream. */
+/* False for other host memory, for which the driver uses its own: the host then waits for the
+ * stream. */
 bool is_pinned(const char *memory, size_t bytes)
 {
     for (const auto &p : pinned)
@@ -274,7 +275,7 @@ bool is_pinned(const char *memory, size_t bytes)
     return false;
 }
 
-/* Whether a copy from or to this memory of the host is queued. */
+/* True if a copy from or to this host memory is queued. */
 bool is_in_flight(const void *memory, size_t bytes)
 {
     const char *begin = static_cast<const char *>(memory);
@@ -359,7 +360,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
     return cudaSuccess;
 }
 
-/* What is queued still runs, but for what never ends. */
+/* Queued items still run, except those that never end. */
 cudaError_t cudaStreamDestroy(cudaStream_t s)
 {
     lane &queue = *stream_of(s)->queue;
@@ -372,7 +373,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t s)
     return cudaSuccess;
 }
 
-/* Waiting for a stream that is captured is an error, as on a device. */
+/* Waiting for a captured stream is an error, as on a device. */
 cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
     stream *one = stream_of(s);
@@ -384,7 +385,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
     return cudaSuccess;
 }
 
-/* What was not done yet is by the next time. */
+/* Unfinished work is done at the next query. */
 cudaError_t cudaStreamQuery(cudaStream_t s)
 {
     stream *one = stream_of(s);
@@ -397,8 +398,8 @@ cudaError_t cudaStreamQuery(cudaStream_t s)
     return done ? cudaSuccess : cudaErrorNotReady;
 }
 
-/* What was recorded in a capture makes the stream that waits for it part of it; a stream that is
- * captured cannot wait for anything else. */
+/* Waiting for a captured event adds the stream to the capture; a captured stream may wait for no
+ * other events. */
 cudaError_t cudaStreamWaitEvent(cudaStream_t waiting, cudaEvent_t awaited, unsigned flags)
 {
     (void)flags;
@@ -413,7 +414,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t waiting, cudaEvent_t awaited, unsig
                          : nullptr;
     if (s->in == nullptr) {
         if (e->capture != 0 && other == nullptr)
-            return cudaErrorCapturedEvent; /* of a capture that is over */
+            return cudaErrorCapturedEvent; /* from a finished capture */
         if (e->capture != 0)
             join_capture(*s, other);
         push(lane_of(*s), wait_of(e->of, e->until));
@@ -452,7 +453,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t e)
     return cudaSuccess;
 }
 
-/* A captured record tells the time only when it is external, as on a device. */
+/* A captured record is timed only if external, as on a device. */
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t recorded, cudaStream_t on, unsigned flags)
 {
     stream *s = stream_of(on);
@@ -481,7 +482,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
     return cudaEventRecordWithFlags(e, s, cudaEventRecordDefault);
 }
 
-/* As cudaStreamQuery. */
+/* See cudaStreamQuery. */
 cudaError_t cudaEventQuery(cudaEvent_t asked)
 {
     const event *e = event_of(asked);
@@ -527,7 +528,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t on, enum cudaStreamCaptureMode m
     return cudaSuccess;
 }
 
-/* Every stream that took part must have been waited for by the first. */
+/* The first stream must have waited for all streams of the capture. */
 cudaError_t cudaStreamEndCapture(cudaStream_t on, cudaGraph_t *out)
 {
     stream *s = stream_of(on);
@@ -559,8 +560,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t from, unsigne
     return cudaSuccess;
 }
 
-/* The origin's items go to the stream, the others' to lanes of their own, which begin behind what
- * the origin had been given when they joined. */
+/* The origin's items go to the stream, the others' to their own lanes, which start after the
+ * origin's items at their joining. */
 cudaError_t cudaGraphLaunch(cudaGraphExec_t launched, cudaStream_t on)
 {
     const graph &g = *reinterpret_cast<graph *>(launched);
@@ -614,7 +615,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     return cudaSuccess;
 }
 
-/* Waits for the device, as the real one does. */
+/* Waits for the device, as the real function does. */
 cudaError_t cudaFree(void *memory)
 {
     if (memory == nullptr)
@@ -646,7 +647,7 @@ cudaError_t cudaFreeHost(void *memory)
     return cudaSuccess;
 }
 
-/* The host sees poison until it waited, where nothing that is queued wants what was there. */
+/* The host sees poison until it waited, unless a queued item needs the old contents. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t on)
 {

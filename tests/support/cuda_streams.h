@@ -1,7 +1,7 @@
-/* What tests ask of the emulator (cuda_emulator.h): of its streams, its memory.
+/* Controls of the emulator (cuda_emulator.h) for tests: streams and memory.
  *
- * Orders are drawn from SW_EMULATED_SEED, 1 where it is not set; the seed in use is printed by the
- * first draw. The same seed gives every thread the same orders, whatever the others do. */
+ * SW_EMULATED_SEED, 1 by default, determines the random orders; the first draw prints the seed. A
+ * seed gives every thread the same orders, whatever the others do. */
 #ifndef SW_TEST_CUDA_STREAMS_H
 #define SW_TEST_CUDA_STREAMS_H
 
@@ -13,21 +13,19 @@
 extern "C" {
 #endif
 
-/* The n-th cudaStreamWaitEvent() of every thread that begins after this call does nothing; 0: each
- * does what it should. */
+/* Makes the n-th cudaStreamWaitEvent() of every thread started later do nothing; 0: none. */
 void sw_emulated_drop_wait(int64_t n);
-/* How many of them this thread has called. */
+/* Number of these calls on this thread. */
 int64_t sw_emulated_waits(void);
-/* The seed from now on, instead of SW_EMULATED_SEED's. */
+/* Sets the seed, instead of SW_EMULATED_SEED. */
 void sw_emulated_order(uint64_t seed);
-/* This thread is that rank: ranks draw different orders. */
+/* Sets this thread's rank: ranks draw different orders. */
 void sw_emulated_rank(int32_t rank);
-/* How large one piece of memory may be that this thread asks for; 0: as large as it likes. */
+/* Largest allocation allowed on this thread; 0: no limit. */
 void sw_emulated_largest(size_t bytes);
-/* How much shared memory a block of this thread's GPUs may have, of those made from now on; 0: 227
- * KiB. */
+/* Shared memory per block of GPUs that this thread creates later; 0: 227 KiB. */
 void sw_emulated_shared_limit(size_t bytes);
-/* This thread's streams do not go on: queries say so, and the host may not wait for them. */
+/* Stalls this thread's streams: queries report unfinished, and the host may not wait for them. */
 void sw_emulated_stall(bool on);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
-/* Stands in for cudnn_attention.c where there is no cuDNN or no GPU: the same pieces, by the CUDA
- * device's own kernels, one sequence after the other. Linked instead of it, it shows that the
- * device cuts hops into pieces and puts them together rightly, in the emulator too. Takes every
- * shape but those with REFUSED_DIM. */
+/* Replaces cudnn_attention.c without cuDNN or a GPU: the same pieces by the CUDA device's own
+ * kernels, sequence after sequence. Linked instead of it, even in the emulator, tests that the
+ * device cuts hops into pieces and merges them correctly. Accepts every shape but those with
+ * REFUSED_DIM. */
 #include "runner/device/cuda/cuda.h"
 
 #include <stdio.h>
@@ -12,10 +12,10 @@ enum { REFUSED_DIM = 6 };
 
 struct sw_cudnn_attention {
     cudaStream_t stream;
-    bool refused; /* said once */
+    bool refused; /* reported once */
 };
 
-/* Where one sequence's f32 results stand in the workspace, in elements. */
+/* Workspace offsets of one sequence's f32 results, in elements. */
 struct places {
     int64_t lse, delta, dq, dk, dv, elems;
 };
@@ -74,7 +74,7 @@ static cudaError_t narrow(float *wide, void *to, int64_t elems, cudaStream_t str
     return sw_cuda_cast(&x, &y, stream);
 }
 
-/* All queries stand behind all keys, or, causal, where the keys stand. */
+/* Queries after all keys or, if causal, at the keys' positions. */
 static struct sw_cuda_attention sequence_of(const struct sw_cudnn_shape *s,
                                             const struct sw_cudnn_pointers *p, int64_t b)
 {

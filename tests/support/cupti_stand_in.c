@@ -1,6 +1,6 @@
-/* Stands in for CUPTI below tests/bench/gpu/kernel_times.c: a program whose GPU copied for two
- * seconds (its weights), then had a kernel of 0.9 seconds in each of four, and copied for eight
- * more (a checkpoint). */
+/* Replaces CUPTI for tests/bench/gpu/kernel_times.c: a program whose GPU copied for two seconds
+ * (weights), ran a kernel for 0.9 seconds of each of four, and copied for eight more (a
+ * checkpoint). */
 #include <cupti.h>
 
 #include <string.h>

@@ -20,7 +20,7 @@ struct block {
     size_t bytes;
 };
 
-/* An address to count from; what it stands for is never touched. */
+/* Address range to count from, never accessed. */
 static void *fake_allocate(struct sw_device *device, size_t bytes)
 {
     struct sw_fake_gpu *gpu = gpu_of(device);
@@ -51,7 +51,7 @@ static int fake_copy_in(struct sw_device *device, void *to, const void *host, si
 static int fake_copy_out(struct sw_device *device, void *host, const void *from, size_t bytes)
 {
     (void)device, (void)host, (void)from, (void)bytes;
-    return -1; /* nobody asks for what was not computed */
+    return -1; /* results are not computed, so no test may read them */
 }
 
 static int fake_copy_box(struct sw_device *device, void *to, size_t to_stride_bytes,
@@ -185,7 +185,7 @@ static double flops_of(const struct sw_call *call)
     }
 }
 
-/* As the ops' cost rules: all operands once, but of embeddings the rows of the tokens. */
+/* By the ops' cost rules: all operands once, of an embedding the tokens' rows. */
 static double moved_bytes(const struct sw_call *call)
 {
     const double in = bytes_of(call->in, call->op->n_in),

@@ -15,8 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Everything goes to the kernel directly, so that nothing here comes back in. The state is the
- * process's: this stands for its disk. */
+/* Calls the kernel directly, to avoid recursion. The state is per process: it represents the
+ * process's disk. */
 enum mode { PASS, FAIL, FAIL_ON, SHORT, TORN, BEFORE, AFTER };
 static struct {
     char under[PATH_MAX], log[PATH_MAX];
@@ -86,7 +86,7 @@ static void note(long number, const char *name, const char *path)
     (void)syscall(SYS_close, handle);
 }
 
-/* What is to happen at this operation on `path`. Does not return where it is the last one. */
+/* Mode for this operation on `path`. Does not return if the process must die first. */
 static enum mode decide(const char *name, const char *path)
 {
     const size_t length = strlen(shim.under);
@@ -212,7 +212,7 @@ int creat(const char *path, mode_t mode)
     return open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, mode);
 }
 
-/* How many bytes of a write are written; -1: it fails. */
+/* Number of bytes that a write writes; -1: it fails. */
 static ssize_t shorten(enum mode what, size_t bytes)
 {
     if (what == FAIL)
@@ -272,7 +272,7 @@ int ftruncate64(int handle, off_t bytes)
     return ftruncate(handle, bytes);
 }
 
-/* One that fails has closed the file, as in Linux. */
+/* A failing close has closed the file, as in Linux. */
 int close(int handle)
 {
     const enum mode what = at_handle("close", handle);

@@ -17,12 +17,12 @@
 struct shared {
     const struct sw_harness *harness;
     struct sw_program_set *set;
-    const struct sw_program *program; /* that is run */
-    struct sw_batch batch;            /* the ranks read by */
+    const struct sw_program *program; /* the program to run */
+    struct sw_batch batch;            /* for the ranks' reading */
     struct sw_harness_result *result;
     int32_t *rows;                                 /* [steps * global batch, sequence + 1] */
-    pthread_mutex_t lock;                          /* results are gathered one rank at a time */
-    unsigned char *written[SW_HARNESS_MAX_VALUES]; /* [elems]: some rank has given this element */
+    pthread_mutex_t lock;                          /* ranks gather results one at a time */
+    unsigned char *written[SW_HARNESS_MAX_VALUES]; /* [elems]: true once a rank gave the element */
 };
 
 struct rank {
@@ -30,7 +30,7 @@ struct rank {
     struct sw_comm *comm;
     pthread_t thread;
     int32_t number;
-    struct sw_exchange exchange; /* of saves */
+    struct sw_exchange exchange; /* for saves */
     struct sw_mover *mover;
     char *chunk;
 };
@@ -115,7 +115,7 @@ static int read_labels(void *context, const struct sw_ask *ask, void *to, struct
     return read_given(shared, ask, shared->harness->labels, to);
 }
 
-/* Returns how many. */
+/* Returns the number of feeds. */
 static int32_t make_feeds(struct shared *shared, const struct sw_program *program,
                           struct sw_feed out[SW_BATCH_FEEDS])
 {
@@ -196,8 +196,7 @@ static bool is_sequence(uint8_t axis)
            axis == SW_L_KEY_SEQ;
 }
 
-/* Storage index of every element -> natural index, for the one sequence dimension a value may have.
- */
+/* Maps each element's storage index to its natural index along the sequence dimension, if any. */
 static int64_t natural_index(const struct sw_program *program, const struct sw_value *value,
                              int64_t i)
 {
@@ -212,8 +211,8 @@ static int64_t natural_index(const struct sw_program *program, const struct sw_v
     return i;
 }
 
-/* Writes this rank's shard of instance l of a value into its place; elements that another rank gave
- * before must agree. */
+/* Stores this rank's shard of a value's instance l; elements already given by another rank must
+ * agree. */
 static void gather_instance(struct rank *rank, struct sw_executor *executor, int32_t v, int32_t l,
                             struct sw_harness_value *out, unsigned char *written)
 {
@@ -257,8 +256,8 @@ static void gather_values(struct rank *rank, struct sw_executor *executor)
     }
 }
 
-/* Vectors become normal, beside the 1 that norms start from where they multiply by their weight:
- * with 1 and 0 a forgotten one would not show. */
+/* Makes vectors normal, around 1 for norms that multiply by their weight: constants 1 and 0 would
+ * hide a forgotten one. */
 static void spread_norms(struct rank *rank, struct sw_executor *executor)
 {
     const struct sw_harness *h = rank->shared->harness;
@@ -366,7 +365,7 @@ static int save_round(void *context, int32_t round, struct sw_error *err)
     return sw_mover_collect(rank->mover, round, rank->chunk, err);
 }
 
-/* The program `save`, or the rounds of another exchange. */
+/* Runs the program `save`, or another exchange's rounds. */
 static void save(struct rank *rank, struct sw_executor *executor)
 {
     const struct sw_fetch fetch = {.round = save_round, .context = rank};
@@ -381,7 +380,7 @@ static void save(struct rank *rank, struct sw_executor *executor)
         fail(rank, "save", &err);
 }
 
-/* Of the batch of a step that was not run yet. */
+/* Evaluates the batch of the next step. */
 static void evaluate(struct rank *rank, struct sw_executor *executor, int64_t number)
 {
     struct shared *shared = rank->shared;
@@ -469,7 +468,7 @@ static void *rank_main(void *argument)
     sw_exchange_free(&rank->exchange);
     free(rank->chunk);
     sw_executor_free(executor);
-    barrier(rank); /* nobody is left waiting for this rank */
+    barrier(rank); /* no rank is left waiting for this one */
     rank->comm->vtable->destroy(rank->comm);
     device->vtable->destroy(device);
     return NULL;
@@ -531,12 +530,12 @@ static int prepare(struct shared *shared, struct sw_error *err)
         if (out->data == NULL || shared->written[i] == NULL)
             return sw_fail(err, SW_ENVIRONMENT, "out of memory");
         for (int64_t e = 0; e < out->elems; e++)
-            out->data[e] = (double)NAN; /* an element that no rank gives shows */
+            out->data[e] = (double)NAN; /* shows an element that no rank gives */
     }
     return 0;
 }
 
-/* All programs of training where others than the one that is asked for are run. */
+/* Compiles all training programs if several are run. */
 static int compile(struct shared *shared, struct sw_error *err)
 {
     const struct sw_harness *h = shared->harness;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Run by tests/bare_root.sh --package in a root folder without sources: installs the packages beside this script, does as their
-# user what the documentation says, and purges them.
+# Run by tests/bare_root.sh --package in a root folder without sources: installs the packages beside this script, follows the
+# documentation as a user, and purges them.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 export DEBIAN_FRONTEND=noninteractive
@@ -23,7 +23,7 @@ files >/before.files
 apt install --no-install-recommends "$here"/shardwright-plan_*.deb >/log 2>&1 || fail 'apt install shardwright-plan' /log
 dpkg-query -W -f '${Package}\n' | grep -E 'slurm|mpi|dnnl|cuda|shardwright-runner' && fail 'shardwright-plan brings the above'
 plan --version --json | grep -q '"libslurm": null' || fail 'plan --version --json without libslurm'
-# as people do it: dpkg, which leaves it half installed, then apt, which brings what is missing
+# as users do: dpkg, which leaves it half installed, then apt, which adds the missing packages
 dpkg -i "$here"/*.deb >/log 2>&1
 apt --fix-broken --no-install-recommends install >/log 2>&1 || fail 'apt --fix-broken install' /log
 for package in shardwright-plan shardwright-runner; do
@@ -54,13 +54,13 @@ runner checkpoint verify runs/quickstart
 SW_QUICKSTART_STEPS=40 shardwright-quickstart
 SH
 su - someone -c 'bash trial.sh' >/log 2>&1 || fail 'as a user' /log
-# root may write beside what is installed, and must not
+# root could write into the installed folders, but must not
 cp /home/someone/trial.sh /root/
 bash /root/trial.sh >/log 2>&1 || fail 'as root' /log
 find /usr /etc /opt -xdev -newer /marker -type f -print | grep . && fail 'the above was written beside what is installed'
 rm -rf /root/trial.sh /root/job /root/runs
 
-# Starts of the installed programs, of which scripts make many, in processor time: whatever else this machine does.
+# Start-up time of the installed programs, which scripts start often, in processor time, independent of the load.
 for program in plan runner; do
     for option in --version --help; do
         took=$({ TIMEFORMAT='%U %S' && time for _ in {1..20}; do $program $option >/dev/null; done; } 2>&1 |
@@ -73,7 +73,7 @@ done
 apt purge shardwright-plan shardwright-runner >/log 2>&1 || fail 'apt purge' /log
 apt --purge autoremove >/log 2>&1 || fail 'apt autoremove' /log
 rm -f /log /marker
-# what packages of others leave is theirs, as man-db's pages that were looked at
+# other packages may leave files, like man-db's cached pages
 files | grep -v '^/var/cache/man/' | comm -13 /before.files - | grep -i shardwright && fail 'the above is left'
 [ $wrong -eq 0 ] && echo 'installed, used and purged'
 exit $wrong

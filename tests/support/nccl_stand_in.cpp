@@ -42,7 +42,7 @@ struct message {
     bool *taken;
 };
 
-/* What the members of a communicator share. */
+/* State shared by a communicator's members. */
 struct shared {
     explicit shared(int members) : size(members), pointer(members), number(members), key(members)
     {
@@ -134,7 +134,7 @@ uint16_t narrow(float value)
     return (uint16_t)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
 
-/* out = the sum of every member's elements [first, first + count). */
+/* out = sum of every member's elements [first, first + count). */
 void sum(shared &s, size_t first, size_t count, ncclDataType_t type, void *out)
 {
     for (size_t i = 0; i < count; i++) {
@@ -149,7 +149,7 @@ void sum(shared &s, size_t first, size_t count, ncclDataType_t type, void *out)
                 total = (float)total + widen(static_cast<const uint16_t *>(from)[first + i]);
             else if (type == ncclInt32)
                 total += static_cast<const int32_t *>(from)[first + i];
-            else if (s.size == 1) /* what goes to itself is no sum */
+            else if (s.size == 1) /* a message to itself is not summed */
                 total += static_cast<const int8_t *>(from)[first + i];
             else
                 die("a sum of bytes");
@@ -178,7 +178,7 @@ void run_collective(const call &c)
     for (int m = 0; m < s.size; m++)
         if (s.number[m] != (int64_t)c.count)
             die("members call a collective with different counts");
-    std::vector<char> result; /* aside: outputs may be inputs */
+    std::vector<char> result; /* separate: outputs may be inputs */
     if (c.kind == call::GATHER) {
         result.resize(c.count * size * s.size);
         for (int m = 0; m < s.size; m++)
@@ -192,7 +192,7 @@ void run_collective(const call &c)
     s.meet();
 }
 
-/* Sends of the group lie ready before anything is received, as in one kernel. */
+/* All sends of the group are ready before any receive, as in one kernel. */
 void run_messages(const std::vector<call> &calls)
 {
     std::deque<bool> taken;
@@ -232,9 +232,8 @@ void run_messages(const std::vector<call> &calls)
 
 const unsigned char poison = 0xff;
 
-/* The calls of a group from where their stream has come to them until they are done. The inputs are
- * read at the begin and may not change before the end; the outputs are poison meanwhile, which may
- * not change either. */
+/* Calls of a group in progress. Inputs are read at the begin and must not change until the end;
+ * outputs are poisoned meanwhile and must not change either. */
 struct flight {
     std::vector<call> calls;
     std::vector<std::vector<char>> held; /* inputs, by call */
@@ -266,7 +265,7 @@ void begin_flight(flight &f)
             memset(c.out, poison, output_bytes(c));
 }
 
-/* Whether a byte of them is also some call's output. */
+/* True if some bytes are also a call's output. */
 bool is_output(const flight &f, const void *bytes, size_t count)
 {
     const char *begin = static_cast<const char *>(bytes);
@@ -278,7 +277,7 @@ bool is_output(const flight &f, const void *bytes, size_t count)
     return false;
 }
 
-/* Whether somebody did not wait: says so. */
+/* True, with a message, if a wait is missing. */
 bool is_raced(const flight &f)
 {
     bool raced = false;
@@ -295,7 +294,7 @@ bool is_raced(const flight &f)
     return raced;
 }
 
-/* What nobody waited for rightly comes out as poison. */
+/* Delivers results; poison where a wait was missing. */
 void end_flight(const flight &f)
 {
     const bool raced = is_raced(f);
@@ -475,7 +474,7 @@ ncclResult_t ncclMemAlloc(void **memory, size_t bytes)
     return cudaMalloc(memory, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
-/* As the real one: collective, of as many bytes on every rank, of memory that NCCL gave. */
+/* Like the real function: collective, equal bytes on every rank, memory from NCCL. */
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buffer, size_t bytes,
                                     ncclWindow_t *window, int flags)
 {

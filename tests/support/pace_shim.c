@@ -1,5 +1,5 @@
-/* Makes a training wait after each step, for LD_PRELOAD: a run lasts as long as a test needs, and
- * leaves the processors to what runs beside it. Rank 0 waits where it has written a step's line to
+/* LD_PRELOAD library that makes training wait after each step, so that a run lasts as long as a
+ * test needs and leaves the cores to other programs. Rank 0 waits after writing a step's line to
  * metrics.jsonl; the others wait for it.
  *
  *     PACE_SECONDS=0.4 */

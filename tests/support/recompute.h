@@ -1,4 +1,4 @@
-/* Recomputation by number and by name, for tests that go through variants. */
+/* Recompute sets by number and by name, for tests of variants. */
 #ifndef SW_TEST_RECOMPUTE_H
 #define SW_TEST_RECOMPUTE_H
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a model's layers; NULL: of one without biases and norms of heads. */
+/* Values of a model's layers; NULL: a model without biases and head norms. */
 static inline struct sw_layer_values sw_test_layer_values(const struct sw_model *model)
 {
     static const struct sw_model plain = {.layers = 1};
@@ -17,7 +17,7 @@ static inline struct sw_layer_values sw_test_layer_values(const struct sw_model 
     return values;
 }
 
-/* The set that a list of names is: "n1, h". All of them are values of the model. */
+/* Set from a list of names, "n1, h", all values of the model. */
 static inline struct sw_layer_values sw_test_values(const struct sw_model *model, const char *list)
 {
     const struct sw_layer_values has = sw_test_layer_values(model);
@@ -36,14 +36,14 @@ static inline struct sw_layer_values sw_test_values(const struct sw_model *model
     return set;
 }
 
-/* What a layer makes before the value of that name. */
+/* Values that a layer computes before the named one. */
 static inline struct sw_layer_values sw_test_values_before(const struct sw_model *model,
                                                            const char *name)
 {
     return sw_layer_values_before(sw_test_layer_values(model), name);
 }
 
-/* Those of a model's values whose number in its layer is that of a bit. */
+/* Those of a model's values whose number in the layer is a set bit. */
 static inline struct sw_layer_values sw_test_values_at(struct sw_layer_values has, uint64_t bits)
 {
     struct sw_layer_values set = {0};
@@ -54,9 +54,8 @@ static inline struct sw_layer_values sw_test_values_at(struct sw_layer_values ha
     return set;
 }
 
-/* 0: nothing, 1: what comes before attention, 2: everything; beyond, a set of values drawn from the
- * number, in some of the first layers, every other
- * time with some of them in the rest. */
+/* Set for a number. 0: none, 1: values before attention, 2: all; larger: random values, in some of
+ * the first layers, every other time partly in the rest too. */
 static inline struct sw_recompute sw_test_recompute(uint32_t number, const struct sw_model *model,
                                                     int32_t layers)
 {

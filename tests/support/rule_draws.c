@@ -13,7 +13,7 @@ struct draws {
     uint64_t seed, count;
 };
 
-/* Both ends are drawn. */
+/* Includes both ends. */
 static int64_t between(struct draws *d, int64_t least, int64_t most)
 {
     const uint64_t x = sw_hash_mix(d->seed + ++d->count * UINT64_C(0x9e3779b97f4a7c15));
@@ -40,8 +40,8 @@ static struct sw_mesh draw_mesh(struct draws *d)
     return meshes.at[between(d, 0, meshes.count - 1)];
 }
 
-/* Mesh axes in any order, each at most once; a row may name none. Of a table of many rows most name
- * none: else they do not go together. */
+/* Mesh axes in any order, each at most once; may be none. In a table of many rows most have none:
+ * others rarely go together. */
 static struct sw_axes draw_axes(struct draws *d, bool few)
 {
     static const uint8_t counts[] = {0, 0, 1, 1, 1, 1, 2, 2, 3, 4};
@@ -70,7 +70,7 @@ static void draw_adapters(struct draws *d, struct sw_program_options *o)
     o->freeze = NULL;
 }
 
-/* All but a few of the parameters, or those few; some of them no model has. */
+/* All but a few parameters, or just those; some exist in no model. */
 static const char *const freezes[] = {
     "model.embed_tokens",
     "model.norm,*.bias",
@@ -98,7 +98,7 @@ static const struct precision precisions[] = {
 };
 enum { PRECISIONS = sizeof precisions / sizeof precisions[0] };
 
-/* Sizes that most lists of axes divide; embed, and the batch, may be split unevenly. */
+/* Sizes divisible by most lists of axes; embed and the batch may be split unevenly. */
 static void draw_options(struct draws *d, struct sw_program_options *o)
 {
     const struct precision *p = &precisions[between(d, 0, PRECISIONS - 1)];
@@ -131,7 +131,7 @@ static void draw_options(struct draws *d, struct sw_program_options *o)
         .layout = between(d, 0, 1) ? SW_ZIGZAG : SW_CONTIGUOUS,
     };
     const int64_t blocks = between(d, 0, 4);
-    if (blocks == 1) { /* Gemma 3's layers of two kinds */
+    if (blocks == 1) { /* Gemma 3's two kinds of layers */
         o->model.qk_norm = o->model.post_norm = o->model.both_norms = true;
         o->model.norms_plus_one = o->model.gelu = o->model.embedding_root = true;
         o->model.query_pre_attn_scalar = 5;
@@ -148,7 +148,7 @@ static void draw_options(struct draws *d, struct sw_program_options *o)
             o->model.long_divisors[j] = 2 + 5.0F * (float)j;
         }
     } else if (blocks ==
-               0) { /* OLMo 2's norms, Granite's multipliers, and Gemma 2's softcap of logits */
+               0) { /* OLMo 2's norms, Granite's multipliers, Gemma 2's softcap of logits */
         o->model.qk_norm_whole = !o->model.qk_norm;
         o->model.post_norm = true;
         o->model.embedding_multiplier = 3;
@@ -161,7 +161,7 @@ static void draw_options(struct draws *d, struct sw_program_options *o)
     if (between(d, 0, 3) == 0)
         o->freeze = freezes[between(d, 0, sizeof freezes / sizeof *freezes - 1)];
     if (sw_parameters_count(&o->model, o->freeze) == sw_parameters_count(&o->model, NULL))
-        o->freeze = NULL; /* nothing would be left to train */
+        o->freeze = NULL; /* no parameter would be trained */
     if (between(d, 0, 4) == 0)
         draw_adapters(d, o);
 }
@@ -183,8 +183,8 @@ static void draw_rows(struct draws *d, struct sw_rule_draw *out)
     }
 }
 
-/* What is split of weights, gradients and masters: a stage of ZeRO, weights that stay gathered, or
- * masters, and gradients, over axes besides. */
+/* Draws the sharding of weights, gradients and masters: a ZeRO stage, weights that stay gathered,
+ * or masters and gradients over further axes. */
 static void draw_sharding(struct draws *d, struct sw_rule_draw *out)
 {
     struct sw_rules *rules = &out->options.rules;
@@ -214,7 +214,7 @@ static void draw_one(struct draws *d, struct sw_rule_draw *out)
     draw_sharding(d, out);
 }
 
-/* Of serving, in double, so that no token changes. */
+/* Draws serving options, in double, so that no token changes. */
 static void draw_serving(struct draws *d, struct sw_rule_draw *out)
 {
     struct sw_program_options *o = &out->options;
@@ -232,7 +232,7 @@ static void draw_serving(struct draws *d, struct sw_rule_draw *out)
                                        .gathers = (enum sw_prefill_gather)between(d, 0, 1)};
 }
 
-/* True if every program that the draw runs goes through partitioning. */
+/* True if every program that the draw runs can be partitioned. */
 static bool is_admitted(const struct sw_rule_draw *d)
 {
     struct sw_program *p = NULL;
@@ -253,7 +253,7 @@ static bool is_admitted(const struct sw_rule_draw *d)
     return good;
 }
 
-/* Most lists of axes do not go together: in three of four draws others are drawn until they do. */
+/* Most lists of axes do not go together: three of four draws are repeated until they do. */
 void sw_rule_draw_make(uint64_t seed, int64_t number, struct sw_rule_draw *out)
 {
     struct draws d = {.seed = sw_hash_mix(sw_hash_mix(seed + 1) + (uint64_t)number)};

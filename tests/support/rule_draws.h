@@ -1,5 +1,4 @@
-/* Random rows of `rules` with a mesh, a model, a precision and micro-steps, for tests of what must
- * hold under any of them. */
+/* Random `rules` with a mesh, a model, a precision and micro-steps, for tests of invariants. */
 #ifndef SW_TEST_RULE_DRAWS_H
 #define SW_TEST_RULE_DRAWS_H
 
@@ -14,15 +13,15 @@ struct sw_rule_draw {
         const char *logical;
         struct sw_axes axes;
     } row[SW_RULE_ROWS];
-    int32_t zero;    /* 1, 2, 3; other numbers: other choices of what is split, or none */
-    int64_t ignored; /* labels, as struct sw_harness has it */
-    bool serves;     /* else it trains */
+    int32_t zero;    /* 1, 2, 3; other numbers: other shardings, or none */
+    int64_t ignored; /* ignored labels, see struct sw_harness */
+    bool serves;     /* true if it serves, false if it trains */
     struct sw_serving serving;
 };
 
-/* A pure function of seed and number. The rows are in options.rules, too. */
+/* Pure function of seed and number. The rows are also in options.rules. */
 void sw_rule_draw_make(uint64_t seed, int64_t number, struct sw_rule_draw *out);
-/* The draw, for a message. Returns text. */
+/* Formats the draw for a message. Returns text. */
 const char *sw_rule_draw_describe(const struct sw_rule_draw *d, char text[SW_RULE_DRAW_BYTES]);
 
 #endif

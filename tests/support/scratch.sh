@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by tests that are told a folder to work in. They empty what they work in, so they work in a folder of their own
-# inside it: whatever else stands there, be it yours, be it the tree by a slip of the keyboard, stays.
+# Sourced by tests that get a folder to work in. They empty their folder, so they use one of their own inside it: other
+# files there, even the source tree by mistake, stay.
 
 # scratch_in FOLDER: makes FOLDER/TEST.scratch, empty, and prints its whole path.
 scratch_in() {

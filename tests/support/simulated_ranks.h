@@ -1,5 +1,5 @@
-/* Collectives on the shards of simulated ranks: what each means, written without the library's
- * help. Numbers are integers, exact in double. */
+/* Collectives on simulated ranks' shards, defined independently of the library. Numbers are
+ * integers, exact in double. */
 #ifndef SW_TEST_SIMULATED_RANKS_H
 #define SW_TEST_SIMULATED_RANKS_H
 
@@ -54,7 +54,7 @@ static inline double at(const struct array *a, const int64_t x[SW_MAX_DIMS])
     return a->data[i];
 }
 
-/* One element of what rank `rank` holds after the step. */
+/* An element of rank `rank` after the step. */
 static inline double element_after(const struct sw_mesh *mesh, const struct sw_reshard_step *step,
                                    const struct array *before, int32_t rank, const int64_t *shape,
                                    const int64_t x[SW_MAX_DIMS])

@@ -1,5 +1,4 @@
-/* A small model in fp32, for tests of programs that nothing runs; they change what they need
- * otherwise. */
+/* A small fp32 model for tests of programs that are not run; they change what they need. */
 #ifndef SW_TEST_SMALL_MODEL_H
 #define SW_TEST_SMALL_MODEL_H
 

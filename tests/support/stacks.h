@@ -1,6 +1,6 @@
-/* Rows of a state as stacks of matrices, for tests of what reads the table alone: a row [r, c]
- * becomes [x, r / x, c] or [r, x, c / x], where every rank's bytes stay in their place. And where
- * elements of any row lie in shards and in files. */
+/* Rows of a state as stacks of matrices, for tests of code that uses only the table: a row [r, c]
+ * becomes [x, r / x, c] or [r, x, c / x], if every rank's bytes stay in place. Also positions of
+ * elements in shards and in files. */
 #ifndef SW_TEST_STACKS_H
 #define SW_TEST_STACKS_H
 
@@ -11,7 +11,7 @@
 
 /* ---- Elements, by their index in the whole instance, row-major ---- */
 
-/* Element i of a shard that begins at `start`; -1: padding. */
+/* Index in the whole tensor of element i of a shard that begins at `start`; -1: padding. */
 static inline int64_t sw_test_in_shard(const struct sw_state_row *row,
                                        const int64_t start[SW_MAX_DIMS], int64_t i)
 {
@@ -27,7 +27,7 @@ static inline int64_t sw_test_in_shard(const struct sw_state_row *row,
     return index;
 }
 
-/* Element i of a tensor in its file. */
+/* Index in its file of element i of a tensor. */
 static inline int64_t sw_test_in_file(const struct sw_state_row *row,
                                       const struct sw_stored_tensor *t, int64_t i)
 {
@@ -53,8 +53,8 @@ struct sw_test_stacks {
     int32_t count;
 };
 
-/* One way to stack a row: which dimension becomes two, of how many indices the first of them, and
- * which of the two has the axes. */
+/* A way to stack a row: the dimension to split in two, the size of the first, and which of both has
+ * the axes. */
 struct sw_test_stack {
     uint8_t dim, split;
     int64_t first;
@@ -92,9 +92,9 @@ static inline void sw_test_stack_row(struct sw_state_row *row, struct sw_test_st
     row->sharding.spec.ndim = ++row->ndim;
 }
 
-/* Stacks about half of the parameters of two states of one model, and their moments, in one way
- * that both allow (b: may be a). About half of these have a second number in their name; vectors
- * always have. Returns how many. */
+/* Stacks about half of two states' parameters, and their moments, in one way that both allow (b:
+ * may be a). About half of them get a second number in the name, vectors always. Returns their
+ * number. */
 static inline int32_t sw_test_stack(uint64_t seed, struct sw_state *a, struct sw_state *b,
                                     struct sw_test_stacks *out)
 {

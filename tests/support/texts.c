@@ -33,7 +33,7 @@ static void *memory(size_t count, size_t bytes)
     return got;
 }
 
-/* What starts as ones is 1 + the generator's value, the rest its value. */
+/* Spreads vectors: initial ones become 1 + the generator's value, others its value. */
 static void spread_vectors(const struct rank *rank, struct sw_executor *executor)
 {
     struct sw_device *device = sw_executor_device(executor);

@@ -1,5 +1,5 @@
-/* For any program: LD_PRELOAD. Says where threads are started: a line "MODULE OFFSET" of each call
- * of pthread_create, in the file that SW_THREAD_STARTS names (tests/check_threads.sh reads it). */
+/* LD_PRELOAD library for any program: logs where threads are started, a line "MODULE OFFSET" per
+ * pthread_create, to the file named by SW_THREAD_STARTS (read by tests/check_threads.sh). */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>

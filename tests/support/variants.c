@@ -25,9 +25,9 @@ struct sw_test_variant sw_test_variant_at(int32_t number)
 
 static const struct sharding {
     const char *name;
-    struct sw_axes embed; /* as the run's rule says, of all */
+    struct sw_axes embed; /* all by the run's rule */
     int32_t zero;
-    const char *row; /* besides; NULL: none */
+    const char *row; /* further row; NULL: none */
     struct sw_axes axes;
     bool keep;
 } shardings[SW_TEST_SHARDINGS] = {

@@ -1,9 +1,9 @@
-/* Writes drawn documents as a file of tokens with its index, for tests of whole programs.
+/* Writes random documents as a file of tokens with its index, for tests of whole programs.
  *
  *     write_documents OUT.bin COUNT MOST SEED all|some|one
  *
- * Documents of 1 to MOST tokens below 100; which of them count as labels: all, runs of four, or
- * those of the fourth document alone. */
+ * Documents have 1 to MOST tokens below 100. Tokens that count as labels: all, runs of four, or
+ * only those of the fourth document. */
 #include "core/base/token_writer.h"
 
 #include <stdbool.h>
