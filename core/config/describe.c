@@ -221,16 +221,15 @@ static void check_schedule(struct sw_config *c, struct section *run,
                  sw_config_format(c, "use warmup_steps <= %lld", (long long)o->total_steps));
     if (o->decay_steps > o->total_steps - o->warmup_steps && o->warmup_steps <= o->total_steps)
         complain(c, &s, "decay_steps",
-                 sw_config_format(c,
-                                  "'decay_steps' (%lld) is more than the warm-up leaves of "
-                                  "'total_steps' (%lld)",
-                                  (long long)o->decay_steps,
-                                  (long long)(o->total_steps - o->warmup_steps)),
+                 sw_config_format(
+                     c,
+                     "'decay_steps' (%lld) is more than 'total_steps' less 'warmup_steps' (%lld)",
+                     (long long)o->decay_steps, (long long)(o->total_steps - o->warmup_steps)),
                  sw_config_format(c, "use decay_steps <= %lld",
                                   (long long)(o->total_steps - o->warmup_steps)));
     if (o->schedule == SW_SCHEDULE_INVERSE_SQRT && o->warmup_steps == 0)
         complain(c, &s, "schedule",
-                 "'inverse_sqrt' falls from the end of the warm-up, and 'warmup_steps' is 0",
+                 "schedule 'inverse_sqrt' needs a warm-up, and 'warmup_steps' is 0",
                  "use warmup_steps >= 1, or another schedule");
     if (o->min_learning_rate > o->learning_rate)
         complain(c, &s, "min_learning_rate",
@@ -242,13 +241,13 @@ static void check_schedule(struct sw_config *c, struct section *run,
     const struct node *spike = sw_node_find(map, "on_spike");
     if (o->on_spike == SW_SPIKE_REWIND && out->checkpoint_every_steps == 0)
         sw_config_note_at(c, spike,
-                          "'on_spike: rewind' has nothing to go back to before the first "
-                          "checkpoint; set checkpoint.every_steps");
+                          "'on_spike: rewind' has no checkpoint to go back to during the run; set "
+                          "checkpoint.every_steps");
     const struct node *decay = sw_node_find(map, "decay_steps");
     if (decay != NULL && o->decay_steps > 0 && o->schedule != SW_SCHEDULE_WSD)
         sw_config_note_at(c, decay,
-                          "'decay_steps' is of schedule wsd and does nothing here; remove it, or "
-                          "use schedule: wsd");
+                          "'decay_steps' has no effect here: it is for schedule: wsd; remove it, "
+                          "or use that schedule");
     run->bad |= s.bad;
 }
 
@@ -265,13 +264,13 @@ static void warn_of_precision(struct sw_config *c, const struct node *root,
     const struct node *copy = sw_node_find(sw_node_find(root, "precision"), "keep_copy");
     if (copy != NULL && out->keep_copy && (out->compute != SW_BF16_T || out->params != SW_F32))
         sw_config_note_at(c, copy,
-                          "'keep_copy' does nothing here: a copy is kept in bf16 of fp32 weights; "
+                          "'keep_copy' has no effect here: it keeps a bf16 copy of fp32 weights; "
                           "remove it, or use compute: bf16 and params: fp32");
     else if (copy != NULL && out->keep_copy &&
              (out->zero == SW_ZERO_1 || out->zero == SW_ZERO_2 || !out->reshard_after_forward))
         sw_config_note_at(c, copy,
-                          "'keep_copy' does nothing beside what is gathered once in a step or a "
-                          "micro-step, which is in 'compute' already; remove it");
+                          "'keep_copy' has no effect with zero: 1 or 2 or reshard_after_forward: "
+                          "false, which keep weights in 'compute' already; remove it");
 }
 
 /* Refuses to keep gathered weights that ZeRO 1 and 2 keep whole from step to step anyway. */
@@ -282,10 +281,10 @@ static void check_sharding(struct sw_config *c, const struct node *root, struct 
     if (at == NULL || !sw_section_good(s, "zero", "reshard_after_forward", NULL) ||
         out->reshard_after_forward || out->zero == SW_ZERO_3)
         return;
-    complain(c, s, "reshard_after_forward",
-             "'reshard_after_forward: false' is of zero: 3, where weights are gathered layer by "
-             "layer",
-             "leave it out, or use zero: 3");
+    complain(
+        c, s, "reshard_after_forward",
+        "'reshard_after_forward: false' needs zero: 3, where weights are gathered layer by layer",
+        "leave it out, or use zero: 3");
 }
 
 /* Refuses a token that the model does not have. */
@@ -296,13 +295,12 @@ static void check_document_end(struct sw_config *c, const struct node *root, str
     if (at == NULL || !sw_section_good(s, "model", "data", NULL) ||
         out->data_document_end < out->model.shape.vocab_size)
         return;
-    sw_config_error_at(c, at,
-                       sw_config_format(c,
-                                        "'document_end: %lld' is no token of the model, which "
-                                        "has %lld",
-                                        (long long)out->data_document_end,
-                                        (long long)out->model.shape.vocab_size),
-                       "use the eos_token_id of the model that the data was tokenized for");
+    sw_config_error_at(
+        c, at,
+        sw_config_format(c,
+                         "'document_end: %lld' is not a token of the model, which has %lld tokens",
+                         (long long)out->data_document_end, (long long)out->model.shape.vocab_size),
+        "use the eos_token_id of the model that the data was tokenized for");
     s->bad |= UINT64_C(1) << (sw_field_find(s->fields, "data") - s->fields);
 }
 

@@ -453,8 +453,9 @@ enum key_fate sw_model_key_fate(struct sw_config *c, const struct node *value)
             c, value, sw_config_format(c, "'%s' is not supported: %s", shown, k->reason),
             k->harmless == NULL
                 ? "a model that uses it cannot be planned; null says that it is not used"
-                : sw_config_format(c, "this model cannot be planned; '%s: %s' would be another one",
-                                   key, k->harmless));
+                : sw_config_format(
+                      c, "this model cannot be planned; with '%s: %s' it would be another model",
+                      key, k->harmless));
         return KEY_REFUSED;
     }
     return KEY_UNKNOWN;

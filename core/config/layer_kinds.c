@@ -150,9 +150,10 @@ static bool apply_layer_kinds(struct sw_config *c, const struct section *s,
         kinds[l] = told > 0 ? m->layer_kinds[l % repeat] : default_kind(m, l);
     const int32_t period = period_of(kinds, layers);
     if (period > SW_MOST_PERIOD) {
-        sw_config_error_at(c, sw_section_place(s, key),
-                           sw_config_format(c, "'%s' repeats nothing in %d layers", key, period),
-                           "supported: periods of up to 64 layers");
+        sw_config_error_at(
+            c, sw_section_place(s, key),
+            sw_config_format(c, "'%s' does not repeat within %d layers", key, period),
+            "supported: periods of up to 64 layers");
         return false;
     }
     for (int32_t l = 0; l < period && l < layers; l++)

@@ -363,7 +363,7 @@ static bool settle_serving(struct sw_config *c, const struct sw_cluster_config *
     if (!has_serving(&cluster->accelerator)) {
         sw_config_error_at(
             c, c->keys->profile_at,
-            sw_config_format(c, "the profile '%s' is of servers on GPUs; device %s has none",
+            sw_config_format(c, "the profile '%s' is for servers on GPUs; device %s has none",
                              serving_name,
                              sw_word(sw_words_device, (int32_t)cluster->accelerator.device)),
             "leave 'profile' out, and the device's default counts");

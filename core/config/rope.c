@@ -43,7 +43,8 @@ static bool read_share(struct sw_config *c, struct node *value, struct sw_model 
         return false;
     told = told == 1 ? 0 : told;
     if (model->partial_rotary_factor != 0 && model->partial_rotary_factor != told) {
-        sw_config_error_at(c, value, "'partial_rotary_factor' is told twice, and differs",
+        sw_config_error_at(c, value,
+                           "'partial_rotary_factor' is given twice, with different values",
                            "write one of them, or both alike");
         return false;
     }
@@ -232,7 +233,8 @@ static bool is_rope_refused(struct sw_config *c, const struct field *field,
                     sw_config_format(c, "'%s: %s' is not supported: %s", keys[k], type->text,
                                      rope_refusals[i].reason),
                     sw_config_format(
-                        c, "this model cannot be planned; '%s: null' would be another one",
+                        c,
+                        "this model cannot be planned; with '%s: null' it would be another model",
                         field->key));
                 return true;
             }

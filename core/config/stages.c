@@ -241,7 +241,8 @@ static void refuse_key(struct sw_config *c, const struct node *entry)
     if (sw_field_find(c->keys->tables->run, key) != NULL && strcmp(key, "stages") != 0) {
         sw_config_error_at(
             c, entry->key,
-            sw_config_format(c, "%s is the same in all stages of a run, and no key of one", quoted),
+            sw_config_format(c, "%s is the same in all stages of a run; a stage cannot set it",
+                             quoted),
             "write it outside of 'stages'");
         return;
     }
@@ -509,7 +510,7 @@ void sw_stages_check_override(struct sw_config *c, const struct sw_override *ove
         source->index = index;
         const struct node *at = sw_node_new(c, source, NODE_SCALAR, 1, 1);
         if (at != NULL)
-            sw_config_warn_at(c, at, "no stage takes it: each says its own",
+            sw_config_warn_at(c, at, "this has no effect: every stage sets its own value",
                               sw_config_format(c, "set it in a stage: --set stages.%s.%s",
                                                c->keys->stage->name,
                                                strncmp(text, "model.", 6) == 0 ? text + 6 : text));

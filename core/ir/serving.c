@@ -103,7 +103,7 @@ static int check_groups(const struct sw_program_options *training, const struct 
         char names[32];
         if (cut[i].inputs % group != 0)
             return sw_fail(err, SW_UNMET,
-                           "serve.weights int4 takes matrices of whole groups of %" PRId64
+                           "serve.weights int4 needs matrices of whole groups of %" PRId64
                            " inputs, and %s is %" PRId64 "; use int8",
                            group, cut[i].what, cut[i].inputs);
         if (cut[i].inputs / group % ways != 0)

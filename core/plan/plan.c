@@ -109,7 +109,7 @@ int sw_plan_lora(const struct sw_run_config *run, struct sw_lora *out, struct sw
         return run->init_adapter == NULL
                    ? 0
                    : sw_fail_at(err, SW_BAD_INPUT, run->adapter_place,
-                                "'init.adapter' is of a run with adapters; add 'lora' with the "
+                                "'init.adapter' needs a run with adapters; add 'lora' with the "
                                 "rank and targets of its adapter_config.json");
     if (run->model.shape.fused)
         return sw_fail_at(err, SW_BAD_INPUT, run->lora_place,
@@ -144,8 +144,8 @@ static int refuse_rows(const struct sw_run_config *run, struct sw_error *err)
         if (strcmp(run->rule[i].logical, sw_logical_name(SW_L_GRAD_EMBED)) == 0 ||
             strcmp(run->rule[i].logical, sw_logical_name(SW_L_MOMENT_EMBED)) == 0)
             return sw_fail_at(err, SW_BAD_INPUT, run->rule[i].place,
-                              "'%s' goes with zero: 3 and reshard_after_forward: true alone; leave "
-                              "out the one or the other",
+                              "'%s' needs zero: 3 and reshard_after_forward: true; remove the "
+                              "rule, or the other settings",
                               run->rule[i].logical);
     return 0;
 }

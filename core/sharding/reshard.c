@@ -186,6 +186,5 @@ int sw_reshard(const struct sw_mesh *mesh, const int64_t *global, const int64_t 
         count = plan_exchange(&problem, steps);
     if (count < 0)
         count = sw_reshard_search(&problem, steps);
-    return count >= 0 ? count
-                      : sw_fail(err, SW_ENVIRONMENT, "no way from one sharding to the other found");
+    return count >= 0 ? count : sw_fail(err, SW_ENVIRONMENT, "no reshard sequence found");
 }

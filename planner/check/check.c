@@ -286,7 +286,8 @@ static int check_file(const struct sw_options *options, const char *path, struct
         status = SW_BAD_INPUT;
     } else if (kind == SW_CONFIG_PLAN && piped) {
         sw_fail_at(&err, SW_BAD_INPUT, (struct sw_place){path, 1, 1},
-                   "a plan is read from its file, beside which its inputs are; name it");
+                   "a plan cannot be read from standard input: its inputs lie beside its file; "
+                   "name the file");
         status = fail(options, path, &err);
     } else if (kind == SW_CONFIG_PLAN) {
         status = check_plan(options, path);

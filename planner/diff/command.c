@@ -382,7 +382,7 @@ static int usage(const struct sw_options *options, bool is_directory[2])
     if (options->file_count != 2 && !alone) {
         sw_fail(&err, SW_BAD_INPUT,
                 "name two runs, plans or folders, as in 'plan diff old/run.yaml new/run.yaml', or "
-                "one run and what --set changes of it");
+                "one run and --set KEY=VALUE");
         return sw_command_fail(&err);
     }
     if (options->json && options->markdown) {
@@ -399,7 +399,8 @@ static int usage(const struct sw_options *options, bool is_directory[2])
         is_directory[i] = S_ISDIR(info.st_mode);
     }
     if (alone && is_directory[0]) {
-        sw_fail(&err, SW_BAD_INPUT, "with one name --set changes a run; name its file");
+        sw_fail(&err, SW_BAD_INPUT,
+                "--set with one name changes a run, not a folder; name the run file");
         return sw_command_fail(&err);
     }
     if (is_directory[0] == is_directory[1])

@@ -94,7 +94,7 @@ static int override(const struct sw_diff_reading *as, struct sw_diff_side *out,
         return 0;
     if (kind == SW_CONFIG_PLAN)
         return sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){.file = out->path},
-                          "a plan is compared as it is; --set goes with run files");
+                          "a plan is compared unchanged; --set needs a run file");
     sw_config_free(out->config);
     out->config =
         sw_config_read(out->path, kind, &sw_launchers, as->override, as->override_count, err);

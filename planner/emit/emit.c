@@ -221,13 +221,11 @@ static void tell_time(const char *path, const struct sw_run_config *run,
         tell(said, "time limit %s, from the predicted time of all steps; '%s.%s' sets another\n",
              time, row->launcher->key, row->launcher->time);
     else
-        fprintf(stderr,
-                "%s: warning: the job has no time limit of its own but its partition's; set "
-                "'%s.%s'%s\n",
-                sw_command_shown(path), row->launcher->key, row->launcher->time,
-                run->job.type == SW_JOB_TRAIN
-                    ? ", or 'optimizer.total_steps', from which it follows"
-                    : "");
+        fprintf(
+            stderr, "%s: warning: the job has no time limit but its partition's; set '%s.%s'%s\n",
+            sw_command_shown(path), row->launcher->key, row->launcher->time,
+            run->job.type == SW_JOB_TRAIN ? ", or 'optimizer.total_steps', from which it follows"
+                                          : "");
 }
 
 static int make_output_folder(const struct sw_run_config *run, const struct sw_script *script,

@@ -332,13 +332,13 @@ void sw_sources_text(FILE *out, const struct sw_sources *s)
                 100 * fabs(row->elasticity), row->elasticity, off,
                 sw_source_place(s, &row->constant, place, sizeof place));
     }
-    fprintf(out,
-            "share: of the time that goes with it, from what 1 %% more and less of it change; a "
-            "peak and the\nshare of it go together, so shares may add up to more than 100 %%\n"
-            "error: of rows that it was not fitted to; signed: above 0 where they took longer "
-            "than predicted\n");
+    fprintf(out, "share: part of the time that depends on the constant, measured by changing it by "
+                 "1 %% up and down;\na peak counts with the fraction of it, so shares may add up "
+                 "to more than 100 %%\nerror: on rows that it was not fitted to; signed: above 0 "
+                 "where these took longer than predicted\n");
     if (s->idle > 0)
-        fprintf(out, "the time does not change with %d other%s\n", s->idle, s->idle > 1 ? "s" : "");
+        fprintf(out, "the time does not depend on %d other constant%s\n", s->idle,
+                s->idle > 1 ? "s" : "");
     print_measurement(out, s);
 }
 

@@ -132,8 +132,8 @@ static void print_again(FILE *out, const struct sw_explain *x)
                 sw_format_bytes(again->bytes, a), sw_format_seconds(again->seconds, b),
                 again->layers, x->program->layers);
     }
-    fprintf(out, "frees, takes: of one rank in one step, if recomputed in all layers, each "
-                 "operation alone\n");
+    fprintf(out, "frees, takes: memory and time of one rank in one step, if recomputed in all "
+                 "layers, each operation\nalone\n");
 }
 
 static void print_regions(FILE *out, const struct sw_candidate *c)
@@ -189,9 +189,8 @@ static void print_traffic(FILE *out, const struct sw_explain *x)
                 sw_format_seconds(t->seconds, seconds), port,
                 link < 0 ? "-" : x->run->cluster.link[link].name);
     }
-    fprintf(out,
-            "of one rank in one step; a port: what of it passes one accelerator's port of that "
-            "link, as the\nranks of a node share what leaves it\n");
+    fprintf(out, "of one rank in one step; a port: the bytes of it that pass one accelerator's "
+                 "port of that link, since\nthe ranks of a node share its ports\n");
 }
 
 static void print_axes(FILE *out, const struct sw_explain *x)

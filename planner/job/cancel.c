@@ -106,7 +106,7 @@ static int report(const struct sw_run_status *s, bool saves)
         s->attempt.verdict == SW_VERDICT_DONE)
         return SW_OK;
     struct sw_error err = {0};
-    sw_fail(&err, SW_UNMET, "it ended without the checkpoint that it was asked for");
+    sw_fail(&err, SW_UNMET, "the job ended before it wrote the requested checkpoint");
     fflush(stdout);
     return sw_command_fail(&err);
 }

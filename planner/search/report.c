@@ -74,11 +74,11 @@ const char *sw_report_time_limit(const struct sw_run_config *run, double run_sec
                  "before was saved",
                  ceil(run_seconds / terms.time_s), time);
     else if (unwarned != NULL)
-        snprintf(buffer, bytes,
-                 "more than the job's time limit, %s, before which nobody tells it to save (%s): "
-                 "steps since its last checkpoint may be lost; %s: requeue or chain continues by "
-                 "itself",
-                 time, unwarned, continue_key);
+        snprintf(
+            buffer, bytes,
+            "more than the job's time limit, %s, before which no signal tells it to save (%s): "
+            "steps since its last checkpoint may be lost; %s: requeue or chain continues by itself",
+            time, unwarned, continue_key);
     else
         snprintf(
             buffer, bytes,

@@ -204,7 +204,7 @@ static void print_text(const struct sw_run_config *run, const struct sw_forecast
                all->choice[i].nodes == 1 ? "" : "s", all->choice[i].partition,
                all->choice[i].why_not);
     if (starting > 0)
-        printf("%s what 'plan submit' takes%s. The start of a job is taken to need %.0f s.\n",
+        printf("%s the choice of 'plan submit'%s. The start of a job is assumed to take %.0f s.\n",
                sw_format_mark(true), all->settled ? "" : "; --soonest takes the first line",
                SW_START_SETUP_SECONDS);
     if (all->log_ratio != 1)

@@ -352,7 +352,7 @@ static void expect_result(const struct gathering *g, struct sw_start_choice *c)
     if (usable <= c->candidate.cost.step_seconds) {
         c->starts = false;
         snprintf(c->why_not, sizeof c->why_not,
-                 "no %s ends within the time limit, after %.0f s that its start is taken to need",
+                 "no %s ends within the time limit; the start of the job is assumed to take %.0f s",
                  trains ? "step" : "token", SW_START_SETUP_SECONDS);
         return;
     }

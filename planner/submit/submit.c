@@ -135,7 +135,8 @@ static int read_plan(const struct sw_options *options, const char *path, struct 
     if (options->override_count > 0 || options->mesh_dim != NULL || options->prefer != NULL ||
         options->template_path != NULL)
         return sw_fail(err, SW_BAD_INPUT,
-                       "a plan is submitted as it is: --set and its like go with a run file");
+                       "a plan is submitted unchanged; --set, --mesh_dim, --prefer and --template "
+                       "need a run file");
     return sw_plan_read(path, &sw_launchers, out, err) == 0
                ? sw_script_find_job(path, out, suited, err)
                : -1;
@@ -574,8 +575,8 @@ static int ask_first(const struct sw_options *options, struct sw_options *out,
         return dry_run_of_plan(options, path);
     if (ends_with(path, ".plan.yaml")) {
         sw_fail(&err, SW_BAD_INPUT,
-                "a plan is submitted as it is: --soonest chooses nodes and mesh, and goes with a "
-                "run file; --dry-run tells when the plan could start");
+                "a plan is submitted unchanged; --soonest chooses nodes and mesh and needs a run "
+                "file; --dry-run tells when the plan could start");
         return sw_command_fail(&err);
     }
     int status = sw_run_file_open(options, true, &run_file);

@@ -300,9 +300,9 @@ static int tell_landing(struct preflight *p)
         status = -1;
     else
         fprintf(stderr,
-                "preflight: note: the price takes each %d neighbouring nodes to be in one block or "
-                "under one leaf switch, and each %d are, in %d of these: a step takes %.3g s "
-                "there, %.3g s as priced\n",
+                "preflight: note: the price assumes groups of %d neighbouring nodes in one block "
+                "or under one leaf switch; here groups of %d are, in %d blocks or switches: a step "
+                "takes %.3g s, %.3g s as priced\n",
                 (int)priced, (int)found, (int)blocks, there, as_priced);
     return status;
 }

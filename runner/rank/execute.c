@@ -124,8 +124,9 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
 
 static int run_round(struct sw_executor *x, int32_t round, struct sw_error *err)
 {
-    return x->rounds != NULL ? x->rounds->round(x->rounds->context, round, err)
-                             : sw_fail(err, SW_ENVIRONMENT, "nobody fetches what it brings");
+    return x->rounds != NULL
+               ? x->rounds->round(x->rounds->context, round, err)
+               : sw_fail(err, SW_ENVIRONMENT, "the program needs a callback that takes its output");
 }
 
 static int run_op(struct sw_executor *x, int32_t index, int32_t layer, const struct sw_step *step,

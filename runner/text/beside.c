@@ -150,7 +150,7 @@ static int add_named(struct sw_tokenizer *t, const json_t *named, const char *ke
         return 0;
     if (value == NULL)
         return sw_beside_refuse(t->beside, "tokenizer_config.json", key, err,
-                                "a text shall have a %s (add_%s), but none is named", key, key);
+                                "no %s is named, and add_%s asks for one; name it", key, key);
     const int32_t id = id_of_text(t, value);
     if (id < 0 || strpbrk(t->arena.byte + t->token[id].text, " \t\r\n") != NULL)
         return sw_beside_refuse(t->beside, "tokenizer_config.json", key, err,

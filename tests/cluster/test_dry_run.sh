@@ -243,7 +243,7 @@ sed -i -E 's/(digests=4:|--digest )[0-9a-f]{16}/\10123456789abcdef/; /plan diges
 grep -qxE "plan: error: '$scratch/settled/demo.sbatch' was not written with this plan, whose digest is [0-9a-f]{16}; 'plan emit' writes both" \
     "$scratch/stderr" || complain "a dry run of a plan with another's script says $(cat "$scratch/stderr")"
 "$plan" submit demo.plan.yaml --soonest >/dev/null 2>"$scratch/stderr"
-grep -qx 'plan: error: a plan is submitted as it is: --soonest chooses nodes and mesh, and goes with a run file; --dry-run tells when the plan could start' \
+grep -qx 'plan: error: a plan is submitted unchanged; --soonest chooses nodes and mesh and needs a run file; --dry-run tells when the plan could start' \
     "$scratch/stderr" || complain "--soonest of a plan says $(cat "$scratch/stderr")"
 
 # Twenty estimates take less than two seconds.

@@ -103,7 +103,7 @@ train tried --set slurm.preflight=quick
 grep -q 'preflight: nodes are where the price has them: 4 in 2 blocks or under as many leaf switches' "$out/runs/tried/slurm-$job.out" ||
     fail "the preflight does not say that nodes are as priced"
 train apart --set nodes=2 --set mesh_dim='!1,1,2,2' --set slurm.nodelist='n[1-2]' --set slurm.preflight=quick
-grep -qE 'preflight: note: the price takes each 2 neighbouring nodes .* and each 1 are, in 2 of these: a step takes 1\.32 s there, 0\.341 s as priced' \
+grep -qE 'preflight: note: the price assumes groups of 2 neighbouring nodes .* here groups of 1 are, in 2 blocks or switches: a step takes 1\.32 s, 0\.341 s as priced' \
     "$out/runs/apart/slurm-$job.out" || fail "the preflight does not say that nodes are under two leaves"
 grep 'preflight: note: the price' "$out/runs/apart/slurm-$job.out"
 echo "job $job: one leaf switch; eight ranks leaf by leaf with srun and mpirun"

@@ -83,33 +83,33 @@ static void keys_that_change_the_arithmetic(void **state)
 {
     (void)state;
     static const struct one cases[] = {
-        {"num_local_experts: 8\n", "t:6:20: 'num_local_experts: 8' is not supported: a mixture of "
-                                   "experts | this model cannot be planned; "
-                                   "'num_local_experts: 0' would be another one\n"},
+        {"num_local_experts: 8\n",
+         "t:6:20: 'num_local_experts: 8' is not supported: a mixture of experts | this model "
+         "cannot be planned; with 'num_local_experts: 0' it would be another model\n"},
         {"v_head_dim: 128\n",
          "t:6:13: 'v_head_dim: 128' is not supported: multi-head latent attention | a model that "
          "uses it cannot be planned; null says that it is not used\n"},
         {"partial_rotary_factor: 0.5\n",
          "t:6:24: 'partial_rotary_factor: 0.5' is not supported: rotation of only a part of each "
-         "head | this model cannot be planned; "
-         "'partial_rotary_factor: 1.0' would be another one\n"},
-        {"attention_dropout: 0.1\n", "t:6:20: 'attention_dropout: 0.1' is not supported: dropout | "
-                                     "this model cannot be planned; "
-                                     "'attention_dropout: 0.0' would be another one\n"},
+         "head | this model cannot be planned; with 'partial_rotary_factor: 1.0' it would be "
+         "another model\n"},
+        {"attention_dropout: 0.1\n",
+         "t:6:20: 'attention_dropout: 0.1' is not supported: dropout | this model cannot be "
+         "planned; with 'attention_dropout: 0.0' it would be another model\n"},
         {"is_causal: false\n",
          "t:6:12: 'is_causal: false' is not supported: attention to what follows | this model "
-         "cannot be planned; 'is_causal: true' would be another one\n"},
+         "cannot be planned; with 'is_causal: true' it would be another model\n"},
         {"logit_scale: 0.5\n",
          "t:6:14: 'logit_scale: 0.5' is not supported: a multiplier on logits | this model cannot "
-         "be planned; 'logit_scale: 1.0' would be another one\n"},
+         "be planned; with 'logit_scale: 1.0' it would be another model\n"},
         {"dtype: bfloat16\ntorch_dtype: torch.float16\n",
          "t:1:1: note: ignored keys: dtype, torch_dtype\n"
          "t:6:8: warning: 'dtype: bfloat16' differs from 'torch_dtype: float16' | dtype is taken, "
          "as transformers does from 4.56 on: write one of them\n"},
         {"rope_interleaved: true\n",
          "t:6:19: 'rope_interleaved: true' is not supported: rotary positions in interleaved pairs "
-         "| this model cannot be planned; "
-         "'rope_interleaved: false' would be another one\n"},
+         "| this model cannot be planned; with 'rope_interleaved: false' it would be another "
+         "model\n"},
         {"residual_multiplier: 0.22\n",
          "t:6:22: 'residual_multiplier' does not apply to LlamaForCausalLM | leave it out\n"},
         {"attention_multiplier: 1.0\n",
@@ -118,9 +118,9 @@ static void keys_that_change_the_arithmetic(void **state)
         {"vision_config: {a: 1}\n",
          "t:6:16: 'vision_config' is not supported: an image encoder | a model that uses it cannot "
          "be planned; null says that it is not used\n"},
-        {"pruned_heads: {1: [2]}\n", "t:6:15: 'pruned_heads' is not supported: heads that are left "
-                                     "out | this model cannot be planned; "
-                                     "'pruned_heads: {}' would be another one\n"},
+        {"pruned_heads: {1: [2]}\n",
+         "t:6:15: 'pruned_heads' is not supported: heads that are left out | this model cannot be "
+         "planned; with 'pruned_heads: {}' it would be another model\n"},
         /* Their harmless values are no more than noted. */
         {"num_local_experts: 0\nattention_dropout: 0\nrope_interleaved: False\nq_lora_rank: null\n"
          "pruned_heads: {}\npartial_rotary_factor: 1\n",
@@ -232,11 +232,11 @@ static void rotary_positions(void **state)
     static const struct one cases[] = {
         {"rope_scaling: {rope_type: mrope, factor: 4.0}\n",
          "t:6:27: 'rope_type: mrope' is not supported: positions of images | this model cannot be "
-         "planned; 'rope_scaling: null' would be another one\n"},
+         "planned; with 'rope_scaling: null' it would be another model\n"},
         {"rope_scaling: {type: dynamic, factor: 2.0}\n",
          "t:6:22: 'type: dynamic' is not supported: angles that change with the length of a "
-         "sequence | this model cannot be planned; "
-         "'rope_scaling: null' would be another one\n"},
+         "sequence | this model cannot be planned; with 'rope_scaling: null' it would be another "
+         "model\n"},
         {"rope_parameters: {rope_type: longrope}\n",
          "t:6:18: 'rope_parameters' of type longrope has no 'short_factor' | for example: "
          "short_factor: [1.0, 1.05, 1.1, 2.0]\n"
@@ -297,8 +297,8 @@ static void rotary_positions(void **state)
          "partial_rotary_factor\n"},
         {"rope_parameters: {rope_theta: 1e4, partial_rotary_factor: 0.25}\n",
          "t:6:59: 'partial_rotary_factor: 0.25' is not supported: rotation of only a part of each "
-         "head | this model cannot be planned; "
-         "'partial_rotary_factor: 1.0' would be another one\n"},
+         "head | this model cannot be planned; with 'partial_rotary_factor: 1.0' it would be "
+         "another model\n"},
 #define PHI3 "model_type: phi3\nrms_norm_eps: 1e-5\n"
         {PHI3 "partial_rotary_factor: 0.3\n",
          "t:8:24: 'partial_rotary_factor' lets 1 of a head's 4 elements rotate; rotary positions "
@@ -307,8 +307,8 @@ static void rotary_positions(void **state)
          "t:8:24: 'partial_rotary_factor' must be at most 1, not 1.5 | for example: "
          "partial_rotary_factor: 0.75\n"},
         {PHI3 "partial_rotary_factor: 0.5\nrope_parameters: {partial_rotary_factor: 0.75}\n",
-         "t:9:42: 'partial_rotary_factor' is told twice, and differs | write one of them, or both "
-         "alike\n"},
+         "t:9:42: 'partial_rotary_factor' is given twice, with different values | write one of "
+         "them, or both alike\n"},
         {PHI3 "partial_rotary_factor: 0.5\nrope_scaling: {type: yarn, short_factor: [1], "
               "long_factor: [2]}\n",
          ""},
@@ -519,10 +519,9 @@ static void kinds_of_layers_are_told(void **state)
     assert_true(m->local_rope.theta == 0);
     sw_config_free(c);
     snprintf(text, sizeof text, "%snum_hidden_layers: 80\nmax_window_layers: 40\n", qwen);
-    expect(
-        SW_CONFIG_MODEL, text,
-        "t:12:20: 'max_window_layers' repeats nothing in 80 layers | supported: periods of up to "
-        "64 layers\n");
+    expect(SW_CONFIG_MODEL, text,
+           "t:12:20: 'max_window_layers' does not repeat within 80 layers | supported: periods of "
+           "up to 64 layers\n");
     static const struct one cases[] = {
         {"attn_logit_softcapping: 50\n",
          "t:6:25: 'attn_logit_softcapping' does not apply to LlamaForCausalLM | leave it out\n"},

@@ -134,10 +134,10 @@ static void scalars(void **state)
         {"optimizer: {warmup_steps: 11, total_steps: 10}\n",
          "t:6:27: 'warmup_steps' (11) is more than 'total_steps' (10) | use warmup_steps <= 10\n"},
         {"optimizer: {schedule: wsd, warmup_steps: 4, decay_steps: 7, total_steps: 10}\n",
-         "t:6:58: 'decay_steps' (7) is more than the warm-up leaves of 'total_steps' (6) | use "
+         "t:6:58: 'decay_steps' (7) is more than 'total_steps' less 'warmup_steps' (6) | use "
          "decay_steps <= 6\n"},
         {"optimizer: {schedule: inverse_sqrt}\n",
-         "t:6:23: 'inverse_sqrt' falls from the end of the warm-up, and 'warmup_steps' is 0 | use "
+         "t:6:23: schedule 'inverse_sqrt' needs a warm-up, and 'warmup_steps' is 0 | use "
          "warmup_steps >= 1, or another schedule\n"},
         {"optimizer: {learning_rate: 1e-4, min_learning_rate: 1e-3}\n",
          "t:6:53: 'min_learning_rate' (0.001) is more than 'learning_rate' (0.0001) | use "
@@ -826,15 +826,15 @@ static void notes(void **state)
     expect(SW_CONFIG_RUN, RUN_HEAD "precision: {keep_copy: true, compute: bf16}\n", "");
     expect(SW_CONFIG_RUN, RUN_HEAD "zero: 1\n", "");
     expect(SW_CONFIG_RUN, RUN_HEAD "precision: {keep_copy: true, compute: bf16}\nzero: 2\n",
-           "t:6:24: note: 'keep_copy' does nothing beside what is gathered once in a step or a "
-           "micro-step, which is in 'compute' already; remove it\n");
+           "t:6:24: note: 'keep_copy' has no effect with zero: 1 or 2 or reshard_after_forward: "
+           "false, which keep weights in 'compute' already; remove it\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "zero: auto\nreshard_after_forward: true\n", "");
     expect(SW_CONFIG_RUN, RUN_HEAD "reshard_after_forward: false\n", "");
     expect(SW_CONFIG_RUN, RUN_HEAD "reshard_after_forward: false\nzero: 2\n",
-           "t:6:24: 'reshard_after_forward: false' is of zero: 3, where weights are gathered layer "
+           "t:6:24: 'reshard_after_forward: false' needs zero: 3, where weights are gathered layer "
            "by layer | leave it out, or use zero: 3\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "precision: {keep_copy: true, compute: fp32}\n",
-           "t:6:24: note: 'keep_copy' does nothing here: a copy is kept in bf16 of fp32 weights; "
+           "t:6:24: note: 'keep_copy' has no effect here: it keeps a bf16 copy of fp32 weights; "
            "remove it, or use compute: bf16 and params: fp32\n");
     expect(SW_CONFIG_RUN, RUN_HEAD "recompute: before_attention\n",
            "t:6:12: note: 'recompute: before_attention' is an old name for the values before "

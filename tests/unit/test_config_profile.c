@@ -303,11 +303,10 @@ static void a_default_is_unchanged(void **state)
         assert_int_equal(sw_profile_is_of_servers(&cluster.profile), cases[i].serves);
         sw_config_free(c);
     }
-    expect_cluster(
-        CLUSTER_OF(CHIP("cpu"), "profile: {name: default-serving}\n"),
-        "here.yaml:5:10: the profile 'default-serving' is of servers on GPUs; device cpu "
-        "has none | leave 'profile' out, and the device's default counts\n",
-        NULL);
+    expect_cluster(CLUSTER_OF(CHIP("cpu"), "profile: {name: default-serving}\n"),
+                   "here.yaml:5:10: the profile 'default-serving' is for servers on GPUs; device "
+                   "cpu has none | leave 'profile' out, and the device's default counts\n",
+                   NULL);
 }
 
 #define RUN(profile)                                                                               \

@@ -128,10 +128,10 @@ static void a_setting_that_no_stage_takes_is_told(void **state)
     static const char *const sets[] = {"sequence_length=8", "model.rope_theta=5.0e6",
                                        "global_batch_size=4", "global_batch_size=16", NULL};
     expect_named("a.yaml", SW_CONFIG_RUN, text, sets,
-                 "--set:1:1: warning: no stage takes it: each says its own | set it in a stage: "
-                 "--set stages.stage1.sequence_length=8\n"
-                 "--set:1:1: warning: no stage takes it: each says its own | set it in a stage: "
-                 "--set stages.stage1.rope_theta=5.0e6\n");
+                 "--set:1:1: warning: this has no effect: every stage sets its own value | set it "
+                 "in a stage: --set stages.stage1.sequence_length=8\n--set:1:1: warning: this has "
+                 "no effect: every stage sets its own value | set it in a stage: --set "
+                 "stages.stage1.rope_theta=5.0e6\n");
     static const char *const one[] = {"stages.b.sequence_length=8", NULL};
     expect_named("a.yaml", SW_CONFIG_RUN, text, one, "");
 }
@@ -166,8 +166,8 @@ static const struct {
      "a.yaml:8:4: unknown key 'sequence_lenght'; did you mean 'sequence_length'?"},
     {"stages:\n- {}\n- {xyz: 1}\n",
      "a.yaml:9:4: unknown key 'xyz' of a stage | known keys: name, "},
-    {"stages:\n- {model: a}\n", "a.yaml:8:4: 'model' is the same in all stages of a run, and no "
-                                "key of one | write it outside"},
+    {"stages:\n- {model: a}\n", "a.yaml:8:4: 'model' is the same in all stages of a run; a stage "
+                                "cannot set it | write it outside"},
     {"stages:\n- {stages: []}\n", "a.yaml:8:4: unknown key 'stages' of a stage"},
     {"stages:\n- {}\n- {optimizer: {total_step: 3}}\n",
      "a.yaml:9:16: unknown key 'total_step'; did you mean 'total_steps'?"},

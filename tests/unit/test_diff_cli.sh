@@ -111,7 +111,7 @@ expect 0 diff "$scratch/old" "$scratch/new" --set sequence_length=64 && silent t
 expect 2 diff "$scratch/old/$run" --set sequence_lenth=64
 complains "--set:1:1: error: unknown key 'sequence_lenth'; did you mean 'sequence_length'?"
 expect 2 diff "$scratch/old" --set sequence_length=64
-complains "plan: error: with one name --set changes a run; name its file"
+complains "plan: error: --set with one name changes a run, not a folder; name the run file"
 
 # A changed model counts for the run that names it; run files are untouched.
 sed -i 's/^num_hidden_layers:.*/num_hidden_layers: 8/' "$scratch/new/models/quickstart.yaml"
@@ -236,7 +236,7 @@ says '^fits now: [0-9,]+ tokens/s, step '
 
 # Wrong arguments.
 expect 2 diff "$scratch/old"
-complains "plan: error: name two runs, plans or folders, as in 'plan diff old/run.yaml new/run.yaml', or one run and what --set changes of it"
+complains "plan: error: name two runs, plans or folders, as in 'plan diff old/run.yaml new/run.yaml', or one run and --set KEY=VALUE"
 expect 2 diff "$scratch/old" "$scratch/old/$run"
 complains "plan: error: one is a folder and one is a file; compare two of a kind"
 expect 2 diff "$scratch/old" "$scratch/nothing"
@@ -311,7 +311,7 @@ expect 4 diff "$served" --set job=null
 says '^trains now: '
 says '^    job.type +serve -> train$'
 expect 2 diff "$served" "$scratch/old/out/quickstart-slurm.plan.yaml" --set name=other
-complains "$scratch/old/out/quickstart-slurm.plan.yaml: error: a plan is compared as it is; --set goes with run files"
+complains "$scratch/old/out/quickstart-slurm.plan.yaml: error: a plan is compared unchanged; --set needs a run file"
 expect 0 check "$served"
 says ': ok, a run: [0-9]+ of [0-9]+ meshes can serve'
 sed '/^serve:/d' "$served" >"$scratch/old/runs/none.yaml"

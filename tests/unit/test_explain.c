@@ -417,16 +417,16 @@ static void time_limits_are_told(void **state)
         "'plan submit' resumes it; with slurm.continue: requeue or chain it resumes by itself");
     slurm->signal = "none";
     assert_string_equal(sw_report_time_limit(&run, 95401, text, sizeof text),
-                        "more than the job's time limit, 1-2:30, before which nobody tells it to "
-                        "save (slurm.signal is none): steps since its last checkpoint may be lost; "
-                        "slurm.continue: requeue or chain continues by itself");
+                        "more than the job's time limit, 1-2:30, before which no signal tells it "
+                        "to save (slurm.signal is none): steps since its last checkpoint may be "
+                        "lost; slurm.continue: requeue or chain continues by itself");
     slurm->signal = NULL;
     slurm->time = "5:59";
-    assert_string_equal(sw_report_time_limit(&run, 95401, text, sizeof text),
-                        "more than the job's time limit, 5:59, before which nobody tells it to "
-                        "save (it is too short for a signal before it): steps since its last "
-                        "checkpoint may be lost; slurm.continue: requeue or chain continues by "
-                        "itself");
+    assert_string_equal(
+        sw_report_time_limit(&run, 95401, text, sizeof text),
+        "more than the job's time limit, 5:59, before which no signal tells it to save (it is too "
+        "short for a signal before it): steps since its last checkpoint may be lost; "
+        "slurm.continue: requeue or chain continues by itself");
     slurm->time = "5";
     assert_non_null(strstr(sw_report_time_limit(&run, 95401, text, sizeof text),
                            "time limit, 5 minutes, before which"));

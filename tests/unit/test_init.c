@@ -194,7 +194,8 @@ static void test_save_needs_a_fetch(void **state)
     memset(workspace, 0x5a, (size_t)op->workspace_bytes); /* all of it is the arena's */
     assert_int_equal(sw_executor_run(x, SW_PROGRAM_SAVE, &step, NULL, 0, NULL, 0, &err), -1);
     assert_int_equal(err.status, SW_ENVIRONMENT);
-    assert_string_equal(err.message, "save, snapshot: nobody fetches what it brings");
+    assert_string_equal(err.message,
+                        "save, snapshot: the program needs a callback that takes its output");
     sw_executor_free(x);
     sw_program_set_free(set);
 

@@ -55,7 +55,7 @@ grep -qxF "$no_squeue" "$scratch/stderr" || complain "a job's number without Slu
 # A plan is submitted with the script that was written with it.
 "$plan" emit configs/runs/quickstart-slurm.yaml -o "$scratch/emitted" --set data.path=README.md --set directory="$scratch/emitted" \
     >/dev/null || complain "emit failed"
-expect 2 "plan: error: a plan is submitted as it is: --set and its like go with a run file" \
+expect 2 "plan: error: a plan is submitted unchanged; --set, --mesh_dim, --prefer and --template need a run file" \
     submit "$scratch/emitted/quickstart-slurm.plan.yaml" --set global_batch_size=4
 expect 3 "$no_squeue" submit "$scratch/emitted/quickstart-slurm.plan.yaml"
 

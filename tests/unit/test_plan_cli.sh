@@ -226,7 +226,7 @@ done
     expect 2 "<stdin>:2:1: error: unknown key 'colour'" search - <"$scratch/piped.yaml"
     expect 0 '' emit - -o "$scratch/piped-plan" --set "directory=$scratch/run" <quickstart.yaml
     expect 0 '' check "$scratch/piped-plan/quickstart.plan.yaml"
-    expect 2 "<stdin>:1:1: error: a plan is read from its file, beside which its inputs are; name it" \
+    expect 2 "<stdin>:1:1: error: a plan cannot be read from standard input: its inputs lie beside its file; name the file" \
         check - <"$scratch/piped-plan/quickstart.plan.yaml"
     exit "$bad"
 ) || bad=$((bad + 1))
@@ -703,7 +703,7 @@ limits() { # WANTED STDERR SETTINGS...
         *) grep -qE -- "^#SBATCH --time=$wanted$" "$script" || complain "$*: $(grep -e --time= "$script"), not $wanted" ;;
     esac
 }
-limits '' "$runs/llama-8b-64.yaml: warning: the job has no time limit of its own but its partition's; set 'slurm.time', or 'optimizer.total_steps', from which it follows" \
+limits '' "$runs/llama-8b-64.yaml: warning: the job has no time limit but its partition's; set 'slurm.time', or 'optimizer.total_steps', from which it follows" \
     --set optimizer=null
 limits '0:15:00' '' --set optimizer='{total_steps: 1}'
 # a cluster's limit is the most that a job asks for

@@ -412,9 +412,8 @@ static const struct {
     {"{\n \"pad_token\": 7}", NULL, NULL, NULL, NULL, NULL,
      "tokenizer_config.json:2:2: error: 'pad_token' names no token; write its text, or null"},
     {"{\"tokenizer_class\":\"LlamaTokenizer\",\"bos_token\":null}", NULL, NULL, NULL, NULL, NULL,
-     "tokenizer_config.json:1:37: error: a text shall have a bos_token (add_bos_token), but none "
-     "is "
-     "named"},
+     "tokenizer_config.json:1:37: error: no bos_token is named, and add_bos_token asks for one; "
+     "name it"},
     {"{\"additional_special_tokens\":[7]}", NULL, NULL, NULL, NULL, NULL,
      "tokenizer_config.json:1:2: error: 'additional_special_tokens' is not a list of tokens; write "
      "their texts"},

@@ -141,7 +141,7 @@ int sw_cuda_run_softmax_merge(struct sw_device *device, const struct sw_call *ca
         check_dtype(call, &call->out[0], false, err) != 0)
         return -1;
     if (call->in[0].size[3] != 1)
-        return sw_fail(err, SW_ENVIRONMENT, "softmax_merge takes one wide part");
+        return sw_fail(err, SW_ENVIRONMENT, "softmax_merge: expected one part in f32");
     if (call->op->as.merge.sink && check_dtype(call, &call->in[2], false, err) != 0)
         return -1;
     return queued(call, sw_cuda_softmax_merge(call, cuda_of(device)->stream), err);

@@ -240,7 +240,7 @@ static int lex_operator(struct lexing *l)
     for (size_t i = 0; operators[i] != NULL; i++)
         if (starts(l, operators[i]))
             return add_text(l, JINJA_OPERATOR, strlen(operators[i]));
-    return fail(l, l->at, "no expression has this character");
+    return fail(l, l->at, "an expression cannot have this character");
 }
 
 /* Skips the white space that a tag's end absorbs. */

@@ -171,7 +171,7 @@ static struct jinja_value is_at_end(struct jinja_run *run, struct jinja_value se
     for (size_t i = 0; i < count; i++) {
         const struct jinja_value v = asked.kind == JINJA_SEQUENCE ? asked.of.list->item[i] : asked;
         if (v.kind != JINJA_TEXT)
-            return sw_jinja_fail(run, "only a text stands at the end of a text, no %s",
+            return sw_jinja_fail(run, "%s takes a text, not %s", begins ? "startswith" : "endswith",
                                  sw_jinja_kind_name(v));
         const struct jinja_text *what = v.of.text;
         sw_jinja_charge(run, what->count);
@@ -486,7 +486,7 @@ static struct jinja_value change(struct jinja_run *run, struct jinja_value self,
                                  const struct jinja_arguments *a)
 {
     (void)a;
-    return sw_jinja_fail(run, "a template changes no %s", sw_jinja_kind_name(self));
+    return sw_jinja_fail(run, "a template cannot change a %s", sw_jinja_kind_name(self));
 }
 
 static const struct jinja_method_row methods[] = {

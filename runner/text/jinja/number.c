@@ -205,10 +205,10 @@ static struct jinja_value real_power(struct jinja_run *run, double a, double b)
     if (a == 0 && b < 0)
         return fail_zero(run);
     if (a < 0 && isfinite(a) && isfinite(b) && b != floor(b))
-        return sw_jinja_fail(run, "no real number is the '**'");
+        return sw_jinja_fail(run, "'**' gives no real number");
     const double result = pow(a, b);
     return isinf(result) && isfinite(a) && isfinite(b)
-               ? sw_jinja_fail(run, "the '**' is beyond a double")
+               ? sw_jinja_fail(run, "the result of '**' is too large for a double")
                : jinja_real(result);
 }
 
@@ -253,7 +253,7 @@ struct jinja_value sw_jinja_calculate(struct jinja_run *run, const char *op, str
     const bool real = a.kind == JINJA_REAL || b.kind == JINJA_REAL;
     const bool big = a.kind == JINJA_BIG || b.kind == JINJA_BIG;
     if (big && real && (isinf(real_of(a)) || isinf(real_of(b))))
-        return sw_jinja_fail(run, "a number beyond a double");
+        return sw_jinja_fail(run, "the number is too large for a double");
     if (real)
         return reals(run, op, real_of(a), real_of(b));
     if (big && op[0] == '%' && b.kind != JINJA_BIG)
@@ -316,7 +316,7 @@ static struct jinja_value round_real(struct jinja_run *run, double d, int64_t pl
             return sw_jinja_fail(run, "the chat template takes too much memory");
         const double result = strtod(long_text, NULL);
         free(long_text);
-        return isinf(result) ? sw_jinja_fail(run, "the rounded number is beyond a double")
+        return isinf(result) ? sw_jinja_fail(run, "the rounded number is too large for a double")
                              : jinja_real(result);
     }
     if (places < -308)
@@ -342,7 +342,7 @@ static struct jinja_value round_real(struct jinja_run *run, double d, int64_t pl
     const size_t used = strlen(made);
     snprintf(made + used, sizeof made - used, "e%d", (int)cut);
     const double result = copysign(strtod(made, NULL), d);
-    return isinf(result) ? sw_jinja_fail(run, "the rounded number is beyond a double")
+    return isinf(result) ? sw_jinja_fail(run, "the rounded number is too large for a double")
                          : jinja_real(result);
 }
 

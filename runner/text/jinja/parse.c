@@ -91,7 +91,7 @@ const char *sw_jinja_expect_name(struct jinja_parsing *p)
 static bool deepen(struct jinja_parsing *p)
 {
     if (++p->depth > JINJA_NESTING && !p->failed)
-        sw_jinja_parse_fail(p, p->token->position, "too many levels within each other", NULL, "");
+        sw_jinja_parse_fail(p, p->token->position, "nested too deeply", NULL, "");
     return !p->failed;
 }
 
@@ -244,7 +244,8 @@ static struct jinja_node *parse_subscript(struct jinja_parsing *p, struct jinja_
         for (size_t i = 0; i < 3; i++)
             sw_jinja_append(p, &node->list, part[i]);
     else if (part[0] == NULL && !p->failed)
-        sw_jinja_parse_fail(p, node->position, "a place in brackets is missing", NULL, "");
+        sw_jinja_parse_fail(p, node->position, "an index or a key is missing in the brackets", NULL,
+                            "");
     node->b = part[0];
     return node;
 }

@@ -135,7 +135,7 @@ static struct jinja_value call_loop(struct jinja_run *run, const struct jinja_lo
     struct jinja_frame *frame = run->frame;
     struct jinja_out out = {.run = run}, *before = run->out;
     if (!loop->node->flag || a->count != 1)
-        return sw_jinja_fail(run, "only a recursive loop is called, with one value");
+        return sw_jinja_fail(run, "only a recursive loop can be called, with one value");
     run->out = &out;
     run->frame = loop->frame;
     sw_jinja_loop(run, loop->node, a->item[0], loop->depth + 1);
@@ -157,7 +157,7 @@ struct jinja_value sw_jinja_call(struct jinja_run *run, struct jinja_value f,
         return call_macro(run, f.of.closure, a);
     if (f.kind == JINJA_LOOP)
         return call_loop(run, f.of.loop, a);
-    return sw_jinja_fail(run, "a value that is %s is not called", sw_jinja_kind_name(f));
+    return sw_jinja_fail(run, "a value that is %s cannot be called", sw_jinja_kind_name(f));
 }
 
 struct jinja_value sw_jinja_filter_with(struct jinja_run *run, const struct jinja_nodes *filters,

@@ -65,7 +65,7 @@ static struct jinja_node *parse_if(struct jinja_parsing *p, const struct jinja_t
     parse_body(p, &node->body, ends, opened);
     if (sw_jinja_take_if(p, JINJA_NAME, "elif")) {
         if (++p->depth > JINJA_NESTING / 4)
-            sw_jinja_parse_fail(p, opened->position, "too many levels within each other", NULL, "");
+            sw_jinja_parse_fail(p, opened->position, "nested too deeply", NULL, "");
         sw_jinja_append(p, &node->other, parse_if(p, opened));
         p->depth--;
         return node;
@@ -282,7 +282,7 @@ static void parse_body(struct jinja_parsing *p, struct jinja_nodes *into, const 
                        const struct jinja_token *opened)
 {
     if (++p->depth > JINJA_NESTING / 4 && !p->failed)
-        sw_jinja_parse_fail(p, p->token->position, "too many levels within each other", NULL, "");
+        sw_jinja_parse_fail(p, p->token->position, "nested too deeply", NULL, "");
     while (!p->failed && p->token->kind != JINJA_END && !is_end(p, ends)) {
         struct jinja_node *node;
         if (p->token->kind == JINJA_DATA) {

@@ -16,7 +16,7 @@
 /* Value that a test compares with. */
 static struct jinja_value other(struct jinja_run *run, const struct jinja_arguments *a)
 {
-    return a->count > 0 ? a->item[0] : sw_jinja_fail(run, "the test has a value to compare with");
+    return a->count > 0 ? a->item[0] : sw_jinja_fail(run, "the test needs a value to compare with");
 }
 
 /* True if `as` changes no letter of a text, and the opposite case changes one. */

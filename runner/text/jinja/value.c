@@ -180,7 +180,7 @@ bool sw_jinja_contains(struct jinja_run *run, struct jinja_value in, struct jinj
         return false;
     }
     if (in.kind != JINJA_UNDEFINED)
-        sw_jinja_fail(run, "nothing is 'in' a value that is %s", sw_jinja_kind_name(in));
+        sw_jinja_fail(run, "'in' cannot look into a value that is %s", sw_jinja_kind_name(in));
     return false;
 }
 
