@@ -285,9 +285,8 @@ static const struct command {
      NULL},
     {"serve", "serve the model over HTTP, with OpenAI's API", serve, sw_serve_rows,
      "usage: runner serve NAME.plan.yaml --checkpoint DIR [OPTIONS]\n"
-     "serves the model over HTTP, with OpenAI's API; started like train. TERM or INT "
-     "ends it\n"
-     "when what it took is answered; a second one at once\n",
+     "serves the model over HTTP, with OpenAI's API; started like train. TERM or INT ends it\n"
+     "after all current requests; a second one at once\n",
      NULL},
     {"checkpoint", "list, verify or compare checkpoints", checkpoint, NULL,
      "usage: runner checkpoint ls DIR [--json] | verify DIR... | diff DIR DIR\n"

@@ -37,10 +37,9 @@ static const struct field run_precision_fields[] = {
      .fallback = "fp32",
      .vocabulary = sw_words_precision,
      .example = "fp32",
-     .about = "widest number format between the ranks of sp, where attention passes keys and "
-              "values in a ring: fp32: keys and values as they are computed, sums of their "
-              "gradients in fp32; bf16: all of it is rounded to bf16, for links between nodes "
-              "that a ring would wait for"},
+     .about = "number format of messages in ring attention: fp32: keys and values in the format "
+              "they are computed in, sums of their gradients in fp32; bf16: all messages rounded "
+              "to bf16, for slow links between nodes"},
     {.key = "keep_copy",
      .type = FIELD_BOOL,
      AT(keep_copy),
@@ -48,9 +47,8 @@ static const struct field run_precision_fields[] = {
      .fallback = "false",
      .example = "true",
      .about =
-         "whether a copy of trained weights in `compute` is kept from step to step, which the "
-         "optimizer writes, where compute is bf16 and params fp32: no step casts them, for 2 bytes "
-         "a parameter more; no part of a checkpoint"},
+         "true: the optimizer keeps a bf16 copy of trained fp32 weights (compute: bf16, params: "
+         "fp32), so that no step casts them; takes 2 more bytes per parameter; not in checkpoints"},
     {.key = NULL},
 };
 
@@ -61,8 +59,8 @@ static const struct field run_attention_fields[] = {
      .fallback = "ring",
      .vocabulary = sw_words_strategy,
      .example = "ring",
-     .about = "how ranks of sp attend to each other's keys: passed in a ring, gathered, exchanged "
-              "for heads, or the fastest of these"},
+     .about = "how ranks of sp attend to each other's keys: ring passes them on, gather gathers "
+              "them, ulysses exchanges sequence for heads, auto takes the fastest"},
     {.key = "layout",
      .type = FIELD_WORD,
      AT(layout),
@@ -169,10 +167,9 @@ static const struct field run_checkpoint_fields[] = {
      .min = 0,
      .max = SW_MANY,
      .example = "100",
-     .about =
-         "steps from one checkpoint to the next; 0: only at the end and when a signal asks for "
-         "one; auto: what loses least time to saves and failures (Young's rule), 0 where the run "
-         "is shorter"},
+     .about = "steps from one checkpoint to the next; 0: only at the end and when a signal asks "
+              "for one; auto: the interval that loses least time to saves and failures (Young's "
+              "rule), or 0 if the run is shorter"},
     {.key = "keep",
      .type = FIELD_INTEGER64,
      AT(checkpoint_keep),
@@ -188,8 +185,8 @@ static const struct field run_checkpoint_fields[] = {
      .min = 0,
      .max = SW_MANY,
      .example = "1000",
-     .about = "of every multiple of it, the first checkpoint at or after that step is kept, too; "
-              "0: none"},
+     .about = "of every multiple of this number, the first checkpoint at or after that step is "
+              "kept, too; 0: none"},
     {.key = "bandwidth",
      .type = FIELD_BANDWIDTH,
      .in_bits = true,
@@ -200,8 +197,8 @@ static const struct field run_checkpoint_fields[] = {
      .min = 0,
      .max = SW_BIG,
      .example = "2 GB/s",
-     .about = "bytes per second of the whole job that writing is slowed down to, so that others "
-              "can use the file system, too; 0: as fast as it goes"},
+     .about = "most bytes per second that the whole job writes, so that others can use the file "
+              "system, too; 0: no limit"},
     {.key = "signal",
      .type = FIELD_WORD,
      AT(checkpoint_signal),
@@ -241,7 +238,7 @@ static const struct field run_serve_fields[] = {
      .max = 1 << 16,
      .zero_word = "auto",
      .example = "32",
-     .about = "number of sequences at a time, rounded up to what dp x fsdp divides; auto: 8"},
+     .about = "number of sequences at a time, rounded up to a multiple of dp x fsdp; auto: 8"},
     {.key = "max_tokens",
      .type = FIELD_INTEGER64,
      AT(serve_max_tokens),
@@ -251,9 +248,8 @@ static const struct field run_serve_fields[] = {
      .max = 1 << 30,
      .zero_word = "auto",
      .example = "8192",
-     .about =
-         "number of tokens of the longest sequence, prompt included: the size of the KV cache; "
-         "auto: sequence_length"},
+     .about = "most tokens of a sequence, prompt included: the size of the KV cache; auto: "
+              "sequence_length"},
     {.key = "prompt_tokens",
      .type = FIELD_INTEGER64,
      AT(serve_prompt_tokens),
@@ -275,10 +271,9 @@ static const struct field run_serve_fields[] = {
      .max = 1 << 20,
      .zero_word = "auto",
      .example = "512",
-     .about =
-         "number of tokens of a prompt that are taken at a time, rounded up to what sp "
-         "divides; auto: 512, or max_tokens or a rank's part of token_budget where that is less, "
-         "or 1 where calls mix (token_budget)"},
+     .about = "number of tokens of a prompt that one call reads, rounded up to a multiple of sp; "
+              "auto: the least of 512, max_tokens and a rank's part of token_budget, or 1 if calls "
+              "mix (token_budget)"},
     {.key = "token_budget",
      .type = FIELD_INTEGER64,
      AT(serve_token_budget),
@@ -288,14 +283,12 @@ static const struct field run_serve_fields[] = {
      .max = 1 << 30,
      .zero_word = "auto",
      .example = "512",
-     .about =
-         "number of tokens of prompts that are read between two tokens of the other sequences, "
-         "over "
-         "dp x fsdp, one chunk on each at least; auto: one chunk on each, and with token_latency "
-         "and no chunk the most, by price, with which a token that waits for them keeps it, "
-         "unless first_token_latency is missed then; on "
-         "CPUs without sp calls mix where a rank's part is above its sequences and at most 64: it "
-         "counts the other sequences' next tokens, too, which wait for no call but their own"},
+     .about = "most tokens of prompts that are read between two tokens of the other sequences, "
+              "over dp x fsdp; at least one chunk on each. auto: one chunk on each; with "
+              "token_latency and no chunk, the most with which a waiting token keeps that goal, "
+              "unless first_token_latency is missed then. On CPUs without sp calls mix if a rank's "
+              "part is above its sequences and at most 64: the part then includes the other "
+              "sequences' next tokens, which wait for their own call only"},
     {.key = "cache",
      .type = FIELD_WORD,
      AT(serve_cache),
@@ -303,8 +296,8 @@ static const struct field run_serve_fields[] = {
      .fallback = "auto",
      .vocabulary = sw_words_cache,
      .example = "bf16",
-     .about = "number format of the keys and values that are kept; int8: with a scale in fp32 for "
-              "each token and kv head; auto: precision.compute"},
+     .about = "number format of the KV cache; int8: with a scale in fp32 for each token and kv "
+              "head; auto: precision.compute"},
     {.key = "weights",
      .type = FIELD_WORD,
      AT(serve_weights),
@@ -312,11 +305,10 @@ static const struct field run_serve_fields[] = {
      .fallback = "auto",
      .vocabulary = sw_words_weights,
      .example = "int8",
-     .about =
-         "number format of the layers' matrices; int8, e4m3 (fp8, less exact): with a scale in "
-         "fp32 for each of their outputs, made as they are read; int4: with a scale for each 32 "
-         "inputs of an output, the head in int8; embedding, norms and biases stay as they are, "
-         "and the head but for int4; auto: precision.compute"},
+     .about = "number format of the layers' matrices, made when they are read; int8, e4m3 (fp8, "
+              "less exact): with a scale in fp32 for each output; int4: with a scale for each 32 "
+              "inputs of an output, and the head in int8; all other weights stay as they are; "
+              "auto: precision.compute"},
     {.key = "stream_weights",
      .type = FIELD_WORD,
      AT(serve_stream_weights),
@@ -325,7 +317,7 @@ static const struct field run_serve_fields[] = {
      .words = stream_words,
      .example = "false",
      .about = "true: weights stay split over fsdp and are gathered layer by layer; false: every "
-              "rank of fsdp has them all; auto: where they do not fit else"},
+              "rank of fsdp has all weights; auto: true only if they do not fit otherwise"},
     {.key = "token_latency",
      .type = FIELD_SECONDS,
      AT(serve_token_latency),
@@ -364,8 +356,8 @@ static const struct field run_job_fields[] = {
      .fallback = "train",
      .words = job_words,
      .example = "generate",
-     .about = "what the job does: train; generate completions of the lines of `input`; score them; "
-              "or serve. Other than train, the mesh is the one that serves best"},
+     .about = "work of the job: train; generate completions of the lines of `input`; score them; "
+              "or serve. For all but train the mesh is the one that serves best"},
     {.key = "checkpoint",
      .type = FIELD_PATH,
      AT(checkpoint),
@@ -459,15 +451,15 @@ static const struct field run_stage_fields[] = {
      AT(stage.from),
      .brief = true,
      .example = "../runs/first/checkpoints",
-     .about = "folder of the run before, or of its checkpoints: this one begins with the weights "
-              "and the optimizer's moments of its end"},
+     .about = "folder of the run before, or of its checkpoints: this run begins with its last "
+              "weights and moments"},
     {.key = "continue_schedule",
      .type = FIELD_BOOL,
      AT(stage.continue_schedule),
      .brief = true,
      .fallback = "false",
      .example = "true",
-     .about = "whether step count and data position go on from there; else both begin anew"},
+     .about = "true: step count and data position continue from there; false: both begin anew"},
     {.key = "steps_before",
      .type = FIELD_INTEGER64,
      AT(stage.steps_before),
@@ -538,7 +530,7 @@ const struct field sw_run_fields[] = {
      .max = 1 << 30,
      .example = "64",
      .about = "number of sequences of one step, over all ranks; at least dp x fsdp, which need not "
-              "divide it: places that it leaves empty are padding, whose labels do not count"},
+              "divide it: empty places are padding, whose labels do not count"},
     {.key = "nodes",
      .type = FIELD_TEXT,
      AT(nodes),
@@ -557,12 +549,11 @@ const struct field sw_run_fields[] = {
      .accept = sw_text_is_not_empty,
      .expects = "'auto' or a mesh",
      .example = "'1,64,1,1'",
-     .about =
-         "how the accelerators are arranged: auto, the sizes of dp,fsdp,tp,sp with at most "
-         "one -1 for what is left, or by name, outermost first, as in 'sp:2,tp:8,fsdp:-1': "
-         "what is not named has size 1. By name, and with a '!' before the sizes ('!1,-1,4,1'), "
-         "the axes lie on the ranks in the order written, the last over neighbouring ranks; "
-         "else the search picks the order"},
+     .about = "how the accelerators are arranged: auto; or the sizes of dp,fsdp,tp,sp, one of "
+              "which may be -1 (all accelerators that are left); or names, outermost first, as in "
+              "'sp:2,tp:8,fsdp:-1' (an axis without a name has size 1). With names, or with '!' "
+              "before the sizes ('!1,-1,4,1'), ranks follow the written order of axes, the last "
+              "over neighbouring ranks; else the search picks the order"},
     {.key = "prefer",
      .type = FIELD_WORD,
      AT(prefer),
@@ -615,10 +606,9 @@ const struct field sw_run_fields[] = {
      .fallback = "auto",
      .expects = "`none`, `full`, `auto` or a mapping {values, layers, rest}",
      .example = "{values: [n1, n2, h], layers: 8}",
-     .about =
-         "what backward computes again instead of keeping it: nothing, whole layers, as little "
-         "as fits, or these values of the first layers, by their names in the printed program "
-         "(all of either where it is not said)"},
+     .about = "activations that backward recomputes instead of keeping them: none, whole layers "
+              "(full), as few as fit (auto), or these values of the first layers, by their names "
+              "in the printed program (default: all values, all layers)"},
     {.key = "precision",
      .type = FIELD_SECTION,
      .offset = 0,
@@ -638,8 +628,8 @@ const struct field sw_run_fields[] = {
      .example = "{residual_seq: [sp, tp]}",
      .schema = "{\"type\": \"object\", \"additionalProperties\": {\"type\": \"array\", \"items\": "
                "{\"enum\": [\"dp\", \"fsdp\", \"tp\", \"sp\"]}, \"uniqueItems\": true}}",
-     .about = "which mesh axes split a logical axis, where it is not as in the table of "
-              "docs/architecture.md"},
+     .about =
+         "mesh axes that split a logical axis, if other than in the table of docs/architecture.md"},
     {.key = "zero",
      .type = FIELD_WORD,
      AT(zero),
@@ -658,8 +648,8 @@ const struct field sw_run_fields[] = {
      .brief = true,
      .fallback = "true",
      .example = "false",
-     .about = "whether weights that forward gathered are freed behind it and gathered again for "
-              "backward; if not, those of all layers are kept as long as a micro-step (zero: 3)"},
+     .about = "true: weights that forward gathered are freed and gathered again for backward; "
+              "false: the gathered weights of all layers are kept for the micro-step (zero: 3)"},
     {.key = "optimizer",
      .type = FIELD_SECTION,
      AT(optimizer),
@@ -702,28 +692,29 @@ const struct field sw_run_fields[] = {
      .offset = 0,
      .fields = run_checkpoint_fields,
      .example = "{every_steps: 100, keep: 3}",
-     .about = "where and when the state is saved; always at the end and when a signal asks for it"},
+     .about =
+         "where and how often the state is saved; always at the end and when a signal asks for it"},
     {.key = "init",
      .type = FIELD_SECTION,
      .offset = 0,
      .brief = true,
      .fields = run_init_fields,
      .example = "{from: ../models/Llama-3.1-8B}",
-     .about = "what the weights are before the first step"},
+     .about = "weights before the first step"},
     {.key = "evaluate",
      .type = FIELD_SECTION,
      .offset = 0,
      .fields = run_evaluate_fields,
      .example = "{every_steps: 500}",
-     .about = "when the loss on the data held out is measured, besides at the end"},
+     .about = "how often the loss on the data held out is measured, besides at the end"},
     {.key = "stage",
      .type = FIELD_SECTION,
      .offset = 0,
      .brief = true,
      .fields = run_stage_fields,
      .example = "{from: ../runs/first/checkpoints}",
-     .about = "what the run begins with, where it is one stage of several: 'stages' makes it, and "
-              "the plan of each stage has it; by hand, for a run that begins where another ended"},
+     .about = "for a run that begins where another ended: that run; 'stages' writes it into the "
+              "plan of each stage"},
     {.key = "stages",
      .type = FIELD_CUSTOM,
      .offset = FIELD_NOWHERE,
@@ -746,8 +737,7 @@ const struct field sw_run_fields[] = {
      .elsewhere = true,
      .fields = run_job_fields,
      .example = "{type: generate, input: prompts.jsonl, output: texts.jsonl}",
-     .about = "what the job does, where it is not training; no part of the plan, the script says "
-              "it"},
+     .about = "work of the job, if it does not train; not part of the plan, only of the script"},
     /* Stands after `cluster`: these values replace the cluster's. */
     {.key = "profile",
      .type = FIELD_CUSTOM,

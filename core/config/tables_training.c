@@ -85,9 +85,9 @@ const struct field sw_optimizer_fields[] = {
      .min = 1,
      .max = SW_MANY,
      .example = "1000",
-     .about = "number of steps of the run; a run that leaves it out trains the default, and "
-              "no command predicts the time of the whole run but 'plan submit --dry-run', which "
-              "says what it assumes"},
+     .about =
+         "number of steps of the run; without it a run trains the default number, and only 'plan "
+         "submit --dry-run' predicts the time of the whole run, and says what it assumes"},
     {.key = "decay_steps",
      .type = FIELD_INTEGER64,
      AT(decay_steps),
@@ -105,7 +105,7 @@ const struct field sw_optimizer_fields[] = {
      .min = 0,
      .max = 1000,
      .example = "3.0e-5",
-     .about = "learning rate at the last step; of inverse_sqrt the least of all"},
+     .about = "learning rate at the last step; for inverse_sqrt the lowest"},
     {.key = "no_decay",
      .type = FIELD_TEXT,
      AT(no_decay),
@@ -133,11 +133,11 @@ const struct field sw_optimizer_fields[] = {
      .fallback = "none",
      .words = spike_words,
      .example = "skip",
-     .about = "what happens at a step whose loss or gradient norm is not finite or more than "
-              "spike_threshold standard deviations above its mean: stop ends the run and names "
-              "the last checkpoint; skip drops the batch, weights, moments and step count stay; "
-              "rewind goes back to the last checkpoint and on behind that batch; none: only a "
-              "number that is not finite ends the run"},
+     .about = "action at a step whose loss or gradient norm is not finite or more than "
+              "spike_threshold standard deviations above its mean: stop ends the run and names the "
+              "last checkpoint; skip drops the batch (weights, moments and step count stay); "
+              "rewind goes back to the last checkpoint and continues behind that batch; none: only "
+              "a number that is not finite ends the run"},
     {.key = "spike_threshold",
      .type = FIELD_REAL,
      AT(spike_threshold),
@@ -156,8 +156,8 @@ const struct field sw_optimizer_fields[] = {
      .min = 2,
      .max = SW_MANY,
      .example = "128",
-     .about = "number of steps that mean and standard deviation are of; until there were so many "
-              "only a number that is not finite is a spike"},
+     .about = "number of steps for mean and standard deviation; before that many steps only a "
+              "number that is not finite is a spike"},
     {.key = "max_skips",
      .type = FIELD_INTEGER64,
      AT(max_skips),

@@ -248,10 +248,10 @@ const struct field sw_slurm_fields[] = {
          "job appends"),
     TEXT("signal", signal, sw_text_is_slurm_signal,
          "USR1 or USR2, perhaps with seconds as in USR1@300, or none", "USR1@300",
-         "sbatch --signal: the signal on which the ranks save and end, so many seconds before the "
-         "limit; default: checkpoint.signal, with twice the time of a step and a checkpoint, at "
-         "least "
-         "30; without continue only where the limit is at least four times (that and a minute)"),
+         "sbatch --signal: the signal on which the ranks save and end, and how many seconds before "
+         "the limit; default: checkpoint.signal, twice the time of a step and a checkpoint before, "
+         "at least 30 s; without continue only if the limit is at least four times (that + a "
+         "minute)"),
     {.key = "requeue",
      .type = FIELD_WORD,
      AT(requeue),
@@ -321,11 +321,9 @@ const struct field sw_slurm_fields[] = {
      .vocabulary = sw_words_continue,
      .brief = true,
      .example = "requeue",
-     .about =
-         "how a run continues when its job ends before it: the job is requeued, or a chain of jobs "
-         "follows one another where a site does not let jobs be requeued, or none: a person "
-         "submits "
-         "again; default: none"},
+     .about = "how a run continues when its job ends first: requeue: the job is requeued; chain: a "
+              "new job follows, for sites that forbid requeues; none: a person submits again; "
+              "default: none"},
     {.key = "preflight",
      .type = FIELD_WORD,
      AT(preflight),
@@ -348,11 +346,10 @@ const struct field sw_slurm_fields[] = {
      AT(shrink_limit),
      .brief = true,
      .example = "true",
-     .about =
-         "a job that trains lowers its own time limit when its speed is known, to what is left and "
-         "a margin, so that other jobs can be planned behind it; only where it is not started "
-         "again (continue: none, requeue not true), and never so far that the run would not end; "
-         "default: false, for a user cannot raise the limit again"},
+     .about = "true: a job that trains lowers its own time limit when its speed is known, to the "
+              "remaining time and a margin, so that Slurm can plan other jobs behind it; only for "
+              "jobs that are not started again (continue: none, requeue not true); default: false, "
+              "since a user cannot raise the limit again"},
     {.key = NULL},
 };
 _Static_assert(sizeof sw_slurm_fields / sizeof *sw_slurm_fields <= 65,
