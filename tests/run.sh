@@ -59,6 +59,8 @@ fi
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0:exitcode=99
 export LSAN_OPTIONS=suppressions=$root/tests/support/lsan.supp:print_suppressions=0
 export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+# A third of the repetitions of the tests with the label `share`, in turns; all by tests/soak.sh.
+export SW_TEST_SHARE=3
 export TSAN_OPTIONS=suppressions=$root/tests/support/tsan.supp:halt_on_error=1:exitcode=98
 
 # On a terminal: the last line of the log that grows, written over each second, since a step may take many minutes.
@@ -373,7 +375,7 @@ busy "the checked build, format, walks, shellcheck"
 if [ -n "$checked" ]; then
     run_checked checked build-checked -LE 'slow|variant|packaging|release'
     busy "checked"
-    [ -z "$has_clang" ] || fuzz 5
+    [ -z "$has_clang" ] || fuzz 3
     busy "fuzzers"
 fi
 if step "build (thread sanitizer)" build_threads; then run_threads; fi

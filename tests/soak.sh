@@ -12,6 +12,7 @@
 # those in DIR now is begun anew; one that held is not run again. The table goes to stdout
 # and to FILE.md, with the date, the commit, the machine in WORDS. Leaves with 1 when a trial fails.
 set -uo pipefail
+unset SW_TEST_SHARE # all of a test's repetitions
 cd "$(dirname "$0")/.." || exit 2
 build=build seed='' saves=200 kills=50 faults=all flips=1000 damages=all locks=20 lives=30 settings=1000 limits=300 searches=300 rules=300 chats=3000 broken=3000 stages=40 fuzz=600
 report='' only='' anew=false
@@ -199,6 +200,14 @@ trial optimizer "runs of every moment, schedule and spike on five meshes, killed
     python3 tests/oracle/test_optimizer.py "$build" "$out/optimizer" all
 trial lock "the lock" bash -c lock_trials
 trial counts "large counts of quick tests" bash -c count_trials
+# shellcheck disable=SC2317
+whole_tests() {
+    ctest --test-dir "$build" -L share --output-on-failure --no-tests=error || return 1
+    "$build/tests/test_family_texts" && "$build/tests/test_rows" && "$build/tests/test_layout" || return 1
+    echo "every repetition of the tests of which the gate takes a share"
+}
+export -f whole_tests
+trial whole "tests of which the gate takes a share" bash -c whole_tests
 
 trial serve "1000 hostile requests to a server, 64 clients for five minutes" \
     bash tests/property/test_serve.sh "$build" 1000 64 300 "$seed"
@@ -224,7 +233,7 @@ release_sanitized() {
     local log=$out/sanitized.log
     ASAN_OPTIONS=detect_leaks=1:exitcode=99 LSAN_OPTIONS=suppressions=$PWD/tests/support/lsan.supp \
         UBSAN_OPTIONS=halt_on_error=1 OMPI_MCA_mca_base_env_list="ASAN_OPTIONS=detect_leaks=0:exitcode=99" \
-        ctest --test-dir build-checked -L release --output-on-failure --no-tests=error >"$log" 2>&1 || {
+        ctest --test-dir build-checked -L "release|share" --output-on-failure --no-tests=error >"$log" 2>&1 || {
         cat "$log"
         return 1
     }

@@ -9,6 +9,7 @@
 #include "runner/train/dataset.h"
 #include "tests/oracle/fixture.h"
 #include "tests/oracle/fixture_model.h"
+#include "tests/support/share.h"
 
 enum { MAX_STEPS = 20 };
 
@@ -200,11 +201,15 @@ static void check(const char *name)
     static const int32_t meshes[][4] = {{1, 1, 1, 1}, {2, 1, 1, 1}, {1, 2, 1, 1}, {1, 1, 2, 1},
                                         {1, 1, 1, 2}, {1, 2, 1, 2}, {2, 1, 2, 1}, {1, 1, 2, 2},
                                         {2, 2, 1, 2}, {1, 2, 2, 2}};
+    static size_t turn = 0;
+    const size_t share = (size_t)sw_test_share();
     struct chats c;
     read_chats(name, &c);
     pack_rows(&c, name);
     for (size_t i = 0; i < sizeof meshes / sizeof meshes[0]; i++)
         for (int single = 0; single < 2; single++) {
+            if (turn++ % share != 0)
+                continue;
             const int32_t *m = meshes[i];
             struct fixture f = c.f;
             use_mesh(&f, sw_mesh_make(m[0], m[1], m[2], m[3]));

@@ -59,7 +59,7 @@ if(TARGET runner AND TARGET sw_collective_mpi AND NOT SW_SANITIZE MATCHES "threa
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   sw_test_properties(loading_a_large_tensor PROPERTIES TIMEOUT 900 PROCESSORS 2 RESOURCE_LOCK ranks)
   add_test(NAME flipped_bits
-           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_flips.sh ${CMAKE_BINARY_DIR} 40
+           COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_flips.sh ${CMAKE_BINARY_DIR} 16
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   sw_test_properties(flipped_bits PROPERTIES TIMEOUT 900 PROCESSORS 2)
 endif()

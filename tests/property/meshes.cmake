@@ -27,9 +27,9 @@ if(TARGET sw_programs)
           LIBRARIES sw_cost sw_programs sw_sharding sw_base)
 endif()
 
-# 150 steps, twice; tests/soak.sh takes all 250.
+# 80 steps, twice; tests/soak.sh takes all 250.
 add_test(NAME quickstart_one_rank
-         COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_quickstart.sh ${CMAKE_BINARY_DIR} 150
+         COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_quickstart.sh ${CMAKE_BINARY_DIR} 80
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 sw_test_properties(quickstart_one_rank PROPERTIES TIMEOUT 1200 PROCESSORS 2 COST 100)
 
@@ -74,17 +74,17 @@ if(TARGET sw_runner AND TARGET sw_device_cpu AND TARGET sw_collective)
           ARGS 1)
   sw_test(test_frozen SOURCES test_frozen.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads)
-  # "25": draws of seed 1; tests/soak.sh has more. Each takes sanitizers ten times as long.
-  set(sw_rule_draws 25)
+  # "9": draws of seed 1; tests/soak.sh has more. Each takes sanitizers ten times as long.
+  set(sw_rule_draws 9)
   if(SW_SANITIZE)
-    set(sw_rule_draws 6)
+    set(sw_rule_draws 3)
   endif()
   sw_test(test_rules SOURCES test_rules.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           ${CMAKE_SOURCE_DIR}/tests/support/rule_draws.c ${CMAKE_SOURCE_DIR}/tests/support/texts.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads
           ARGS ${sw_rule_draws} 1)
-  # "30": draws of seed 1; tests/soak.sh has more.
+  # "12": draws of seed 1; tests/soak.sh has more.
   sw_test(test_saves SOURCES test_saves.c ${CMAKE_SOURCE_DIR}/tests/support/harness.c
           LIBRARIES sw_runner sw_device_cpu sw_collective sw_programs sw_sharding sw_base Threads::Threads
-          ARGS 30 1)
+          ARGS 12 1)
 endif()

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "core/programs/program_set.h"
+#include "tests/support/share.h"
 #include "tests/support/stacks.h"
 
 #include <stdlib.h>
@@ -549,7 +550,8 @@ static void test_every_mesh(void **state)
     int32_t stacked = 0;
     for (int32_t ranks = 1; ranks <= MAX_RANKS; ranks++)
         sw_mesh_enumerate(ranks, add_mesh, &list);
-    for (int32_t trial = 0; trial < 3 * list.count; trial++) {
+    const int32_t share = sw_test_share();
+    for (int32_t trial = 0; trial < 3 * list.count / share; trial++) {
         struct sw_program_options o = random_model(&rng), other = o;
         const bool narrow = below(&rng, 2);
         choose_mesh(&rng, &list, trial, &o);
@@ -569,7 +571,7 @@ static void test_every_mesh(void **state)
         free_world(&from);
         free_world(&to);
     }
-    assert_true(stacked > list.count / 2); /* of a third of the trials, some parameters */
+    assert_true(stacked > list.count / 2 / share); /* of a third of the trials, some parameters */
 }
 
 static void test_files_of_others(void **state)
@@ -579,7 +581,7 @@ static void test_files_of_others(void **state)
     uint64_t rng = 34;
     for (int32_t ranks = 1; ranks <= MAX_RANKS; ranks++)
         sw_mesh_enumerate(ranks, add_mesh, &list);
-    for (int32_t trial = 0; trial < 2 * list.count; trial++) {
+    for (int32_t trial = 0; trial < 2 * list.count / sw_test_share(); trial++) {
         struct sw_program_options o = random_model(&rng);
         choose_mesh(&rng, &list, trial, &o);
         struct world w = make_world(&o, true);

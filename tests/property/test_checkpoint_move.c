@@ -13,6 +13,7 @@
 #include "runner/checkpoint/move.h"
 #include "runner/collective/comm.h"
 #include "runner/collective/staged.h"
+#include "tests/support/share.h"
 #include "tests/support/stacks.h"
 
 #include <math.h>
@@ -889,6 +890,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: test_checkpoint_move [PART], one of so many trials, at most 4\n");
         return 2;
     }
+    part *= sw_test_share();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
 #endif

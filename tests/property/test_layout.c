@@ -15,6 +15,7 @@
 #include "core/ir/walk.h"
 #include "tests/support/recompute.h"
 #include "tests/support/rule_draws.h"
+#include "tests/support/share.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -229,7 +230,10 @@ static int check_mesh(const struct sw_mesh *mesh, void *context)
     int32_t *checked = context;
     struct sw_program_options o = options(mesh);
     uint32_t set = 3 + (uint32_t)*checked;
-    for (int variant = 0; variant < 3 * 2 * 4 * 2 * 2 * 2 * 2; variant++) {
+    /* a share of 3: a mesh has one strategy, and every other choice with it */
+    static int turn = 0;
+    const int share = sw_test_share();
+    for (int variant = turn++ % share; variant < 3 * 2 * 4 * 2 * 2 * 2 * 2; variant += share) {
         int v = variant;
         sw_rules_default(&o.rules, (enum sw_attention_strategy)(v % 3));
         v /= 3;
@@ -265,7 +269,7 @@ static void test_no_overlap_on_any_mesh(void **state)
     int32_t checked = 0;
     for (int32_t ranks = 1; ranks <= 8; ranks *= 2)
         assert_int_equal(sw_mesh_enumerate(ranks, check_mesh, &checked), 0);
-    assert_int_equal(checked, 35 * 384);
+    assert_true(checked >= 35 * (384 / sw_test_share()));
 }
 
 /* A weight that is cast and gathered in two steps, over one axis and then over another. */

@@ -8,6 +8,7 @@
 #include "tests/support/allocations.h"
 #include "tests/support/harness.h"
 #include "tests/support/recompute.h"
+#include "tests/support/share.h"
 #include "tests/support/variants.h"
 
 #include <math.h>
@@ -241,7 +242,7 @@ static void test_shardings(void **state)
     (void)state;
     struct sw_harness_result references[2][2];
     struct sw_mesh meshes[SW_HARNESS_MESHES];
-    const int32_t every = stride > 64 ? 3 : 1; /* of them, in turns, under sanitizers */
+    const int32_t every = sw_test_share(); /* of them, in turns */
     int32_t wrong = 0, number = 0;
     make_references(references);
     sw_harness_meshes(meshes);
@@ -396,6 +397,8 @@ static void check_training(const struct sw_test_variant *v, int32_t shardings)
 {
     struct sw_harness_result reference;
     struct sw_mesh meshes[SW_HARNESS_MESHES];
+    const int32_t share = sw_test_share();
+    static int32_t turn = 0;
     int32_t wrong = 0;
     (void)sw_test_take_allocations();
     train(sw_mesh_make(1, 1, 1, 1), v, &reference);
@@ -403,7 +406,7 @@ static void check_training(const struct sw_test_variant *v, int32_t shardings)
     if (steps == STEPS) /* fewer do not learn */
         assert_true(reference.loss[steps - 1] < reference.loss[0] - 0.01);
     sw_harness_meshes(meshes);
-    for (int32_t m = 0; m < SW_HARNESS_MESHES; m++) {
+    for (int32_t m = turn++ % share; m < SW_HARNESS_MESHES; m += share) {
         if (!concerned(&meshes[m], v))
             continue;
         for (int32_t k = 0; k < (stride == 1 ? shardings : 1); k++) {

@@ -4,6 +4,7 @@
 #include "planner/search/search.h"
 #include "tests/unit/plan_support.h"
 #include "tests/support/recompute.h"
+#include "tests/support/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -138,7 +139,8 @@ static void keeps_headroom_unless_asked(void **state)
     (void)state;
     uint64_t seed = 20261122;
     int32_t tight = 0, asked[SW_VERDICT_COUNT] = {0};
-    for (int32_t i = 0; i < RUNS; i++) {
+    const int32_t share = sw_test_share();
+    for (int32_t i = 0; i < RUNS / share; i++) {
         struct sw_run_config run;
         struct sw_search s;
         struct sw_config *config = random_run(&seed, &run);
@@ -159,9 +161,9 @@ static void keeps_headroom_unless_asked(void **state)
     print_message("rejected for lack of headroom: %d; asked for: %d fit, %d without headroom, %d "
                   "do not\n",
                   tight, asked[0], asked[1], asked[2]);
-    assert_true(tight > 30);
+    assert_true(tight > 30 / share);
     for (int32_t v = 0; v < SW_VERDICT_COUNT; v++)
-        assert_true(asked[v] >= 10);
+        assert_true(asked[v] >= 10 / share);
 }
 
 int main(void)

@@ -13,6 +13,7 @@
 #include "runner/generate/engine.h"
 #include "tests/support/allocations.h"
 #include "tests/support/harness.h"
+#include "tests/support/share.h"
 #include "tests/support/texts.h"
 
 #include <math.h>
@@ -503,6 +504,7 @@ static bool cuts_a_group(struct sw_mesh mesh, const struct variant *v)
 static void every_mesh_makes_the_same(void **state)
 {
     (void)state;
+    const int32_t share = sw_test_share();
     struct sw_mesh meshes[SW_HARNESS_MESHES];
     int32_t wrong = 0;
     sw_harness_meshes(meshes);
@@ -511,7 +513,7 @@ static void every_mesh_makes_the_same(void **state)
         assert_int_equal(
             make_texts(sw_mesh_make(1, 1, 1, 1), &variants[i], greedy, false, false, &reference),
             0);
-        for (int32_t m = 0; m < SW_HARNESS_MESHES; m++) {
+        for (int32_t m = i % share; m < SW_HARNESS_MESHES; m += share) {
             char text[128];
             if (cuts_a_group(meshes[m], &variants[i]))
                 continue;
@@ -843,10 +845,11 @@ static double attention_bytes(const struct sw_program *p)
 static void the_cache_stays_where_it_is(void **state)
 {
     (void)state;
+    const int32_t share = sw_test_share();
     struct sw_mesh meshes[SW_HARNESS_MESHES];
     sw_harness_meshes(meshes);
     for (int32_t m = 0; m < SW_HARNESS_MESHES; m++)
-        for (int32_t i = 0; i < VARIANTS; i++) {
+        for (int32_t i = m % share; i < VARIANTS; i += share) {
             if (cuts_a_group(meshes[m], &variants[i]))
                 continue;
             const struct sw_program_options options = make_options(meshes[m], &variants[i], SW_F32);

@@ -9,6 +9,7 @@
 #include "core/base/hash.h"
 #include "runner/device/cpu/cpu.h"
 #include "tests/support/harness.h"
+#include "tests/support/share.h"
 #include "tests/support/texts.h"
 
 #include <setjmp.h>
@@ -476,7 +477,7 @@ static void programs_know_the_plans_slots(void **state)
 
 int main(int argc, char **argv)
 {
-    struct share share = {argc > 2 ? strtoul(argv[1], NULL, 10) : 1,
+    struct share share = {(argc > 2 ? strtoul(argv[1], NULL, 10) : 1) * (size_t)sw_test_share(),
                           argc > 2 ? strtoul(argv[2], NULL, 10) : 0};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(a_text_is_the_same_in_every_slot, &share),

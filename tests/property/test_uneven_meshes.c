@@ -7,6 +7,7 @@
  * every other; 1 runs them all; and fewer steps, where losses are not what is looked for. */
 #include "tests/support/harness.h"
 #include "tests/support/recompute.h"
+#include "tests/support/share.h"
 #include "tests/support/variants.h"
 
 #include <math.h>
@@ -167,13 +168,14 @@ static void make_references(int32_t ranks, struct sw_harness_result references[2
 static void test_one_step_in_double(void **state)
 {
     (void)state;
+    const int32_t share = sw_test_share();
     int32_t wrong = 0, tested = 0, padded = 0, batches = 0;
     for (int32_t c = 0; c < RANK_COUNTS; c++) {
         struct sw_harness_result references[2][2];
         struct meshes meshes = {0};
         make_references(rank_counts[c], references);
         sw_mesh_enumerate(rank_counts[c], add_mesh, &meshes);
-        for (int32_t m = 0; m < meshes.count; m++)
+        for (int32_t m = c % share; m < meshes.count; m += share)
             for (int32_t i = m % stride; i < SW_TEST_VARIANTS; i += stride) {
                 const struct sw_test_variant v = sw_test_variant_at(i);
                 const struct sw_program_options options =
@@ -297,6 +299,7 @@ static void test_train(void **state)
                                                        .residual_tp = true,
                                                        .accumulate = true,
                                                        .recompute = 2}};
+    const int32_t share = sw_test_share();
     int32_t wrong = 0;
     for (int32_t c = 0; c < RANK_COUNTS; c++)
         for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
@@ -305,7 +308,7 @@ static void test_train(void **state)
             train(rank_counts[c], sw_mesh_make(1, 1, 1, 1), &variants[i], &reference);
             assert_true(isfinite(reference.loss[steps - 1]));
             sw_mesh_enumerate(rank_counts[c], add_mesh, &meshes);
-            for (int32_t m = 0; m < meshes.count; m++)
+            for (int32_t m = (c + (int32_t)i + 1) % share; m < meshes.count; m += share)
                 wrong += check_training(rank_counts[c], meshes.at[m], &variants[i], &reference);
             sw_harness_result_free(&reference);
         }

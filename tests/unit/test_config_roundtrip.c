@@ -1,5 +1,6 @@
 /* core/config: what sw_run_config_write writes reads back as the same description. */
 #include "config_random.h"
+#include "tests/support/share.h"
 
 static void same_text(const char *a, const char *b)
 {
@@ -277,7 +278,7 @@ static void random_runs_read_back_equal(void **state)
 {
     (void)state;
     uint64_t seed = 20240607;
-    for (int i = 0; i < 400; i++) {
+    for (int i = 0; i < 400 / sw_test_share(); i++) {
         struct sw_run_config run = {0};
         fill_run(&seed, &run);
         bool as_plan = i % 2 == 0;

@@ -10,6 +10,7 @@
 #include "core/base/quantize.h"
 #include "runner/device/cpu/cpu.h"
 #include "runner/device/cpu/onednn.h"
+#include "tests/support/share.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -158,12 +159,13 @@ static void few_rows_are_those_of_one(void **state)
     static float scales[N]; /* of 8 bits */
     for (int64_t i = 0; i < N; i++)
         scales[i] = 1.0f / 128;
+    const size_t share = (size_t)sw_test_share();
     struct sw_device *device[DEVICES];
     for (int t = 0; t < DEVICES; t++)
         assert_non_null(device[t] = sw_cpu_device_create(threads[t], NULL));
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
         for (size_t s = 0; s < 2 * (sizeof sizes / sizeof *sizes); s++) {
-            if ((d + s) % stride != 0 || is_left_out(dtypes[d][1], s / 2))
+            if ((d + s) % (stride * share) != 0 || is_left_out(dtypes[d][1], s / 2))
                 continue;
             const int64_t k = sizes[s / 2][0], n = sizes[s / 2][1];
             const bool by_column = s % 2 != 0;
@@ -259,9 +261,10 @@ static void many_rows_are_those_of_one(void **state)
         scales[i] = 1.0f / 128;
     struct sw_device *device[2] = {sw_cpu_device_create(1, NULL), sw_cpu_device_create(3, NULL)};
     assert_true(device[0] != NULL && device[1] != NULL);
+    const size_t share = (size_t)sw_test_share();
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)
         for (size_t s = 0; s < 2 * (sizeof sizes / sizeof *sizes); s++) {
-            if ((d + s) % stride != 0 || is_left_out(dtypes[d][1], s / 2))
+            if ((d + s) % (stride * share) != 0 || is_left_out(dtypes[d][1], s / 2))
                 continue;
             const int64_t k = sizes[s / 2][0], n = sizes[s / 2][1];
             const bool by_column = s % 2 != 0;

@@ -13,6 +13,7 @@
 #include "core/programs/compile.h"
 #include "core/programs/program_set.h"
 #include "tests/support/recompute.h"
+#include "tests/support/share.h"
 #include "tests/support/small_model.h"
 
 #include <stdlib.h>
@@ -578,7 +579,7 @@ static void running_out_of_memory_is_an_error(void **state)
     struct sw_program_options o = model(sw_mesh_make(2, 1, 2, 2));
     with_everything(&o);
     int64_t failures = 0;
-    for (int64_t n = 0;; n++) {
+    for (int64_t n = 0;; n += sw_test_share()) {
         struct sw_program_set *set = NULL;
         struct sw_error err = {0};
         allocations = 0;
