@@ -7,11 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
-
-/* Bytes written at once, which the checksum then finds in the core's own cache, and those that the
- * disk gets as soon as they are written, while the next are copied. */
-enum { WRITE_BYTES = 1 << 17, START_BYTES = 1 << 23 };
 
 /* ---- Slices ---- */
 
@@ -60,7 +55,7 @@ int32_t sw_part_most_slices(const struct sw_placement *p)
 int sw_part_open(const struct sw_placement *placement, int32_t rank, struct sw_part *out,
                  struct sw_error *err)
 {
-    *out = (struct sw_part){.placement = placement, .rank = rank, .fd = -1};
+    *out = (struct sw_part){.placement = placement, .rank = rank, .file = {.fd = -1}};
     out->bytes = sw_placement_rank_bytes(placement, rank);
     out->checksum = calloc((size_t)sw_part_most_slices(placement) + 1, sizeof *out->checksum);
     out->stream = sw_checksum_begin();
@@ -76,14 +71,12 @@ void sw_part_close(struct sw_part *part)
         sw_part_give_up(part);
     sw_checksum_free(part->stream);
     free(part->checksum);
-    *part = (struct sw_part){.fd = -1};
+    *part = (struct sw_part){.file = {.fd = -1}};
 }
 
 void sw_part_give_up(struct sw_part *part)
 {
-    if (part->fd >= 0)
-        (void)close(part->fd);
-    part->fd = -1;
+    sw_save_file_give_up(&part->file);
 }
 
 static const struct sw_extent *extent(const struct sw_part *part)
@@ -145,37 +138,44 @@ static void hold_back(const struct sw_part *part)
 
 static int close_extent(struct sw_part *part, struct sw_error *err)
 {
-    const int fd = part->fd;
-    part->fd = -1;
-    if (fd >= 0 && sw_store_close_file(fd, name(part), err) != 0)
+    if (sw_save_file_close(&part->file, err) != 0)
         return -1;
     part->extent++;
     enter(part);
     return 0;
 }
 
-int sw_part_write(struct sw_part *part, const void *data, int64_t bytes, struct sw_error *err)
+/* Goes past bytes that were written, with their checksums. */
+static void pass(struct sw_part *part, const char *from, int64_t bytes)
 {
-    const char *from = data;
     while (bytes > 0) {
-        const struct sw_extent *x = extent(part);
-        const int64_t end = slice_end(part->placement, x->file, part->position);
-        const int64_t left = bytes < end - part->position ? bytes : end - part->position;
-        const int64_t now = left < WRITE_BYTES ? left : WRITE_BYTES;
-        if (part->fd < 0)
-            part->fd = sw_store_open_file(part->folder, name(part), err);
-        if (part->fd < 0 ||
-            sw_store_write_at(part->fd, name(part), from, (size_t)now, part->position, err) != 0)
-            return -1;
+        const int64_t end = slice_end(part->placement, extent(part)->file, part->position);
+        const int64_t now = bytes < end - part->position ? bytes : end - part->position;
         sw_checksum_add(part->stream, from, (size_t)now);
-        if ((part->position + now) / START_BYTES != part->position / START_BYTES)
-            sw_store_start_writing(part->fd, part->position + now - START_BYTES, START_BYTES);
         from += now;
         bytes -= now;
         part->at += now;
         part->position += now;
         if (part->position == end)
             part->checksum[part->slice++] = sw_checksum_take(part->stream);
+    }
+}
+
+int sw_part_write(struct sw_part *part, const void *data, int64_t bytes, struct sw_error *err)
+{
+    for (const char *from = data; bytes > 0;) {
+        const struct sw_extent *x = extent(part);
+        if (part->file.fd < 0 &&
+            sw_save_file_open(&part->file, part->folder, name(part), part->position, err) != 0)
+            return -1;
+        const int64_t piece = sw_save_file_piece(&part->file, from);
+        const int64_t left = bytes < x->end - part->position ? bytes : x->end - part->position;
+        const int64_t now = left < piece ? left : piece;
+        if (sw_save_file_write(&part->file, from, now, err) != 0)
+            return -1;
+        pass(part, from, now);
+        from += now;
+        bytes -= now;
         if (part->position == x->end && close_extent(part, err) != 0)
             return -1;
         hold_back(part);

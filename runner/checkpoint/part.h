@@ -6,6 +6,7 @@
 
 #include "core/checkpoint/placement.h"
 #include "core/checkpoint/manifest.h"
+#include "runner/checkpoint/save_file.h"
 
 struct sw_part {
     const struct sw_placement *placement;
@@ -19,7 +20,7 @@ struct sw_part {
     int32_t extent; /* at hand */
     int64_t position;
     int32_t slice; /* of this rank's */
-    int fd;
+    struct sw_save_file file;
     struct sw_checksum_stream *stream;
 };
 

@@ -17,10 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
-enum { MAX_SOURCE_FILE = 1 << 30, PATH_BYTES = 4096, NICENESS = 10, PAGE_BYTES = 2 << 20 };
+enum { MAX_SOURCE_FILE = 1 << 30, PATH_BYTES = 4096, PAGE_BYTES = 2 << 20 };
 
 /* IDLE -> WRITING on every rank -> COMMITTING, by rank 0 -> IDLE */
 enum phase { IDLE, WRITING, COMMITTING };
@@ -192,11 +190,11 @@ static void *write_all(void *context)
 {
     struct sw_saver *s = context;
     const double begin = sw_clock_now();
-    /* training goes first, also when this thread comes back from the disk and has waited long; of
-     * this thread alone, on Linux */
+    /* A batch thread, which does not interrupt training whenever it comes back from the disk. It is
+     * no nicer than training: it needs few cycles, and waits for each of them when the cores are
+     * busy. On Linux the policy is that of this thread alone. */
     const struct sched_param none = {0};
     (void)sched_setscheduler(0, SCHED_BATCH, &none);
-    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
     sw_part_begin_writing(&s->part, s->aside, s->options.bytes_per_second);
     if (sw_part_write(&s->part, s->memory, s->part.bytes, &s->thread_err) != 0)
         sw_part_give_up(&s->part);

@@ -9,6 +9,11 @@ if(TARGET sw_checkpoint_store)
           ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_store SOURCES test_store.c LIBRARIES sw_checkpoint_store
           ARGS ${CMAKE_BINARY_DIR}/tests)
+  sw_test(test_save_file SOURCES test_save_file.c LIBRARIES sw_checkpoint_store
+          ARGS ${CMAKE_BINARY_DIR}/tests)
+  if(EXISTS /dev/shm) # a file system without direct I/O, or one that only takes it for the page cache's
+    add_test(NAME test_save_file_in_memory COMMAND test_save_file /dev/shm)
+  endif()
   sw_test(test_lock SOURCES test_lock.c LIBRARIES sw_checkpoint_store
           ARGS ${CMAKE_BINARY_DIR}/tests)
   sw_test(test_store_faults SOURCES test_store_faults.c ${sw_fault_shim}
