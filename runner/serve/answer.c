@@ -1,5 +1,4 @@
-/* The objects are those of OpenAI's API reference: "completion", "chat.completion" and their
- * chunks. */
+/* Objects follow OpenAI's API reference: "completion", "chat.completion" and their chunks. */
 #include "runner/serve/answer.h"
 
 #include "runner/text/tokenizer/utf8.h"
@@ -15,7 +14,7 @@ static json_t *number(double value)
     return real != NULL ? real : json_null();
 }
 
-/* A token as a text of its own; of one that is no whole character "bytes:\xe2\x82". */
+/* A token's text; "bytes:\xe2\x82" if it is not whole characters. */
 static json_t *token_text(const struct sw_answerer *a, int32_t token)
 {
     size_t bytes = 0;
@@ -51,17 +50,19 @@ static int put(json_t *root, const char *before, const char *behind, struct sw_c
 
 /* ---- Log-probabilities ---- */
 
-/* A token of a text: of its prompt, at `index`, when the text repeats it, or a new one. */
+/* A token of a sequence: of its prompt, at `index`, if the text repeats the prompt, or a new
+ * one. */
 struct token {
     int32_t id;
     double logprob;
-    const int32_t *top; /* [request.logprobs]; -1 behind the last */
+    const int32_t *top; /* [request.logprobs]; padded with -1 */
     const double *top_logprob;
-    bool known; /* it has a log-probability: all but a prompt's first */
+    bool known; /* true if it has a log-probability: all but a prompt's first */
     size_t begin;
 };
 
-/* Two tokens may spell alike: the more probable one, which comes first, stays. */
+/* Adds a token unless its text is already there: of two, the more probable one, which comes first,
+ * stays. */
 static void add_best(const struct sw_answerer *a, json_t *best, int32_t id, double logprob)
 {
     json_t *text = token_text(a, id);
@@ -71,9 +72,9 @@ static void add_best(const struct sw_answerer *a, json_t *best, int32_t id, doub
     json_decref(text);
 }
 
-/* The most probable tokens, and the one that is there behind them unless it is one of them. Its
- * number is the one that stands in the list of log-probabilities: of a prompt's token `score` has
- * it, of the others there `decode`, which may round otherwise. */
+/* Most probable tokens, then the actual one if it is not among them. Its number equals that in the
+ * list of log-probabilities: a prompt token's is from `score`, the others' from `decode`, which may
+ * round differently. */
 static json_t *list_of_best(const struct sw_answerer *a, const struct token *t, int32_t count)
 {
     if (!t->known)
@@ -95,11 +96,11 @@ static size_t characters(const char *text, size_t bytes)
 
 struct legacy_lists {
     json_t *tokens, *logprobs, *best, *offsets;
-    size_t bytes, characters; /* of the text that were counted */
+    size_t bytes, characters; /* bytes and characters counted so far */
 };
 
-/* Where a token begins, in characters: they are counted once, since tokens come in order. The
- * prompt's text is the beginning of the whole one. */
+/* Position of a token in characters, counted incrementally, since tokens come in order. The
+ * prompt's text begins the whole one. */
 static size_t offset_of(struct legacy_lists *to, const char *text, size_t begin)
 {
     to->characters += characters(text + to->bytes, begin - to->bytes);
@@ -118,7 +119,7 @@ static void add_legacy(const struct sw_answerer *a, const struct sw_completion *
                                 json_integer((json_int_t)offset_of(to, text, t->begin)));
 }
 
-/* The prompt's tokens, spelled once more for where they begin. */
+/* Adds the prompt's tokens, decoded again for their positions. */
 static void add_prompt(const struct sw_answerer *a, const struct sw_completion *completion,
                        const struct sw_completion_sequence *sequence, struct legacy_lists *to)
 {
@@ -153,7 +154,7 @@ static struct token new_token(const struct sw_generation *m, int64_t i)
                           .begin = m->begins[i]};
 }
 
-/* New tokens from `first` on. */
+/* Log-probabilities of new tokens from `first`. */
 static json_t *legacy_logprobs(const struct sw_answerer *a, const struct sw_completion *completion,
                                const struct sw_completion_sequence *sequence, int64_t first,
                                bool with_prompt)
@@ -223,7 +224,7 @@ static json_t *usage_of(const struct sw_completion *completion)
     json_int_t prompt = 0, cached = 0, made = 0;
     for (int64_t i = 0; i < completion->request.prompt_count; i++) {
         prompt += completion->request.prompt[i].count;
-        cached += completion->sequence[i * samples].cached; /* a prompt counts once, of its first */
+        cached += completion->sequence[i * samples].cached; /* once per prompt */
     }
     for (int64_t i = 0; i < completion->sequence_count; i++)
         made += completion->sequence[i].generation.count;
@@ -303,7 +304,7 @@ int sw_answer_chunk(const struct sw_answerer *a, const struct sw_completion *com
     (void)json_array_append_new(
         choices, choice(completion, sequence, chat ? "delta" : "text", content, logprobs, reason));
     json_t *root = frame(a, completion, true, choices);
-    if (completion->request.include_usage) /* as OpenAI has it: null until the last chunk */
+    if (completion->request.include_usage) /* like OpenAI: null until the last chunk */
         (void)json_object_set_new(root, "usage", json_null());
     return put(root, "data: ", "\n\n", out);
 }
@@ -323,8 +324,7 @@ int sw_answer_done(const struct sw_answerer *a, const struct sw_completion *comp
 
 /* ---- Others ---- */
 
-/* A message may show what stood in an address, of which nobody says that it is UTF-8, or be cut
- * within a character. */
+/* Messages may show an address of any bytes, or be cut within a character: repairs UTF-8. */
 int sw_answer_error(const struct sw_refusal *refusal, bool stream, struct sw_chars *out)
 {
     struct sw_chars message = {0};

@@ -42,7 +42,7 @@ const struct sw_argument sw_serve_rows[] = {
     {.name = NULL}};
 #undef INTO
 
-/* What answers can have, and a line on the terminal. */
+/* True if the name can appear in responses and in a terminal line. */
 static bool is_name(const char *text)
 {
     const size_t bytes = strlen(text);

@@ -10,24 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double burst_s = 1; /* in which the requests of clients that come at once arrive */
-enum { ADDRESS_BYTES = 8, PROBES = 3, MOST_PROBE_S = 32767 /* that Linux takes */ };
+static const double burst_s = 1; /* time in which simultaneous clients' requests arrive */
+enum { ADDRESS_BYTES = 8, PROBES = 3, MOST_PROBE_S = 32767 /* Linux's limit */ };
 
 struct sw_client {
     struct sw_client *previous, *next;
     int fd;
-    unsigned char address[ADDRESS_BYTES]; /* zeros: of this machine's file system, or not known */
-    double since_s;                       /* when it came, or its last answer was over */
-    bool asked;                           /* its request is whole */
-    bool answered;                        /* a request of it is over */
-    bool hung_up;                         /* its connection is about to end */
-    bool takes_interim;                   /* answers before the answer */
-    bool probed;                          /* it was sent something since it closed its side */
+    unsigned char address[ADDRESS_BYTES]; /* zeros: the file system's, or unknown */
+    double since_s;                       /* time of arrival, or of its latest response's end */
+    bool asked;                           /* its request is complete */
+    bool answered;                        /* it was answered before */
+    bool hung_up;                         /* its connection is being closed */
+    bool takes_interim;                   /* it accepts interim responses */
+    bool probed;                          /* it was probed since it closed its side */
     struct sw_completion *completion;
 };
 
 struct sw_clients {
-    pthread_mutex_t mutex; /* guards all that follows; taken before the queue's */
+    pthread_mutex_t mutex; /* guards all below; locked before the queue's */
     struct sw_client *first;
     int32_t count, connections;
     double timeout_s;
@@ -54,8 +54,8 @@ void sw_clients_free(struct sw_clients *clients)
 
 /* ---- The thread of HTTP ---- */
 
-/* A socket of IPv6 takes clients of IPv4, too, whose addresses it shows behind ten bytes of zeros
- * and two of ones (RFC 4291, 2.5.5.2): they are as those that come by IPv4. */
+/* Stores the address. An IPv6 socket also accepts IPv4 clients, with addresses after ten bytes of
+ * zeros and two of ones (RFC 4291, 2.5.5.2), treated as IPv4. */
 static void note_address(struct sw_client *client, const struct sockaddr *address)
 {
     const struct in6_addr *six = NULL;
@@ -75,8 +75,7 @@ static void hang_up(struct sw_client *client)
     (void)shutdown(client->fd, SHUT_RDWR);
 }
 
-/* Of those that wait for a request the one that has for longest, of `address` (NULL: of any);
- * *count: how many there are. */
+/* Client idle longest, from `address` (NULL: any); *count: number of idle clients. */
 static struct sw_client *oldest_silent(const struct sw_clients *clients,
                                        const unsigned char *address, int32_t *count)
 {
@@ -99,7 +98,7 @@ static short state_of(const struct sw_client *client)
     return poll(&from, 1, 0) > 0 ? from.revents : 0;
 }
 
-/* One that was answered and has closed its side, which the thread of HTTP is yet to find out. */
+/* Answered client that closed its side, not yet noticed by the HTTP thread. */
 static struct sw_client *find_over(const struct sw_clients *clients)
 {
     struct sw_client *c = clients->first;
@@ -108,8 +107,8 @@ static struct sw_client *find_over(const struct sw_clients *clients)
     return c;
 }
 
-/* Clients that come at once are let in, for their requests are on their way, as far as there is
- * room beside `connections` for so many. An address of more than half pushes out its own alone. */
+/* Makes room: simultaneous clients may exceed `connections` by SW_CLIENTS_BURST, since their
+ * requests are on the way. An address with more than half displaces only its own. */
 static void make_room(const struct sw_clients *clients, const unsigned char *address)
 {
     const bool full = clients->count >= clients->connections,
@@ -126,9 +125,9 @@ static void make_room(const struct sw_clients *clients, const unsigned char *add
         hang_up(one);
 }
 
-/* A client whose machine is gone says nothing, not even that. The system asks one that says nothing
- * for half of the time, and ends the connection of one that has acknowledged nothing for all of it,
- * of what is asked or of an answer (tcp(7)); state_of() finds that out. */
+/* Has the system probe a silent client after half of the time, and close its connection after all
+ * of it without acknowledgements (tcp(7)): a machine that died sends nothing. state_of() sees the
+ * result. */
 static void ask_if_there(int fd, double seconds)
 {
     const double half = fmin(seconds / 2, MOST_PROBE_S);
@@ -211,10 +210,10 @@ void sw_client_answered(struct sw_clients *clients, struct sw_client *client)
 
 /* ---- The thread that runs the programs ---- */
 
-/* Whether the client is gone. One that has closed its side is sent, once, what has no meaning for
- * who reads and makes the system of who does not say so: RFC 9110 has clients pass over interim
- * answers, and the specification of server-sent events lines that begin with a colon. Not behind
- * an answer: `finished` is set by this thread alone. *comment: a comment is to be sent. */
+/* True if the client is gone. One that closed its side is sent, once, bytes that readers ignore,
+ * and to which the system of a gone one objects: an interim response (RFC 9110), or a stream's
+ * comment line with a colon (server-sent events). Not after a response: only this thread sets
+ * `finished`. *comment: true if a comment is to be sent. */
 static bool is_gone(struct sw_client *client, bool *comment)
 {
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -226,14 +225,13 @@ static bool is_gone(struct sw_client *client, bool *comment)
         *comment = client->completion->request.stream;
         if (!*comment && client->takes_interim) {
             (void)send(client->fd, interim, sizeof interim - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-            state = state_of(client); /* of this machine the answer is there at once */
+            state = state_of(client); /* on this machine the result is immediate */
         }
     }
     return (state & (POLLHUP | POLLERR)) != 0;
 }
 
-/* The first completion whose client is gone, or is to get a comment; this thread alone frees
- * completions. */
+/* First completion whose client is gone or gets a comment; only this thread frees completions. */
 static struct sw_completion *look(struct sw_clients *clients, bool *comment)
 {
     const double now = sw_clock_now();

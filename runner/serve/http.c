@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 enum {
-    HEADER_BYTES = 32 << 10, /* of a request; libmicrohttpd answers larger ones with 431 */
+    HEADER_BYTES = 32 << 10, /* per request; libmicrohttpd answers larger ones with 431 */
     STREAM_BLOCK_BYTES = 4096,
-    RUN_OUT_BYTES = 4 * SW_HTTP_BODY_BYTES, /* of a body too large, before it is cut off */
-    LEAVING = 64, /* connections beyond those that are taken, until the ones hung up on are over */
+    RUN_OUT_BYTES = 4 * SW_HTTP_BODY_BYTES, /* read of an oversized body before disconnecting */
+    LEAVING = 64,                           /* extra connections while closed ones end */
     AUTHORITY_BYTES = 264,
-    SHOWN_BYTES = 48 /* of what a client wrote, in a message */
+    SHOWN_BYTES = 48 /* most of a client's text in a message */
 };
 
 struct sw_http {
@@ -36,21 +36,21 @@ struct sw_http {
     struct sw_body_reader *reader;
 };
 
-/* A request that arrives. */
+/* A request being received. */
 struct exchange {
     struct sw_client *client;
     const struct route *route;
-    const char *path; /* of the address, in libmicrohttpd's memory of this request */
+    const char *path; /* from the address, in libmicrohttpd's memory of this request */
     size_t received;
     struct sw_body body;
-    bool is_read; /* the body is the reader's, or was */
+    bool is_read; /* true once the body was given to the reader */
     struct sw_completion *completion;
 };
 
 /* ---- Responses ---- */
 
-/* Pages of other sites may read what is said to those who show the token (CORS); without one they
- * are refused. */
+/* Allows other sites' pages to read responses to requests with the token (CORS); without a token
+ * they are refused. */
 static void allow_pages(const struct sw_http *http, struct MHD_Response *response)
 {
     if (http->options.token != NULL)
@@ -80,7 +80,7 @@ static enum MHD_Result refuse(struct sw_http *http, struct MHD_Connection *conne
                               const char *value)
 {
     struct sw_chars out = {0};
-    if (refusal->status < 500 && refusal->status != 429) /* else valid, and counted elsewhere */
+    if (refusal->status < 500 && refusal->status != 429) /* counted elsewhere */
         sw_request_queue_count_refused(http->queue);
     const enum MHD_Result result =
         sw_answer_error(refusal, false, &out) != 0
@@ -120,7 +120,7 @@ static enum MHD_Result show_page(struct sw_http *http, struct MHD_Connection *co
                    &page);
 }
 
-/* All of them, or the one whose name stands in the address. */
+/* Shows all models, or the one named in the address. */
 static enum MHD_Result show_models(struct sw_http *http, struct MHD_Connection *connection,
                                    const char *rest)
 {
@@ -212,19 +212,19 @@ static enum MHD_Result begin_stream(struct sw_http *http, struct MHD_Connection 
     return result;
 }
 
-/* Of one that does not stream: when all of it is there. */
+/* Sends a response that is not streamed once it is complete. */
 static enum MHD_Result answer(struct sw_http *http, struct MHD_Connection *connection,
                               struct exchange *exchange)
 {
     struct sw_completion *completion = exchange->completion;
     if (!sw_request_queue_is_finished(http->queue, completion, put_to_sleep, connection))
         return MHD_YES;
-    return completion->out.count == 0 ? MHD_NO /* nobody waits for it */
+    return completion->out.count == 0 ? MHD_NO /* the client is gone */
                                       : respond(http, connection, completion->status,
                                                 "application/json", NULL, NULL, &completion->out);
 }
 
-/* Where the server has no token, what a client shows tells it from others of its address. */
+/* Identity: without a server token, the client's own token distinguishes it within its address. */
 static struct sw_client_id client_id_of(const struct sw_http *http,
                                         struct MHD_Connection *connection,
                                         const struct sw_client *client)
@@ -261,7 +261,7 @@ static enum MHD_Result submit(struct sw_http *http, struct MHD_Connection *conne
                    : answer(http, connection, exchange);
 }
 
-/* Once the body is there, and again when it is read. */
+/* Handles a complete body, and again after parsing. */
 static enum MHD_Result complete(struct sw_http *http, struct MHD_Connection *connection,
                                 struct exchange *exchange, enum sw_endpoint endpoint)
 {
@@ -279,14 +279,14 @@ static enum MHD_Result complete(struct sw_http *http, struct MHD_Connection *con
 
 /* ---- Routes ---- */
 
-/* One that ends with a slash, but for the page, is of every address that begins so; `show` gets
- * what follows, NULL of the others. */
+/* Routes. Except for the page, a path that ends with a slash matches every address beginning with
+ * it; `show` gets the rest, else NULL. */
 static const struct route {
     const char *path, *method;
-    bool is_open; /* also without the token */
+    bool is_open; /* true if open without the token */
     enum MHD_Result (*show)(struct sw_http *http, struct MHD_Connection *connection,
                             const char *rest);
-    enum sw_endpoint endpoint; /* without `show` */
+    enum sw_endpoint endpoint; /* if `show` is NULL */
 } routes[] = {
     {"/", "GET", true, show_page, SW_COMPLETIONS},
     {"/health", "GET", true, show_health, SW_COMPLETIONS},
@@ -312,8 +312,8 @@ static const struct route *find_route(const char *path)
     return NULL;
 }
 
-/* The path of what is asked for; of a whole address, as proxies are asked (RFC 9112, 3.2.2), its
- * host and port in `authority` [AUTHORITY_BYTES], else "". */
+/* Path of a request; for a whole URL, as sent to proxies (RFC 9112, 3.2.2), its host and port go to
+ * `authority` [AUTHORITY_BYTES], else "". */
 static const char *path_of(const char *url, char *authority)
 {
     static const char scheme[] = "http://";
@@ -326,7 +326,7 @@ static const char *path_of(const char *url, char *authority)
     return url[begin + length] != '\0' ? url + begin + length : "/";
 }
 
-/* Takes as long whatever is shown, so that nobody learns a token letter by letter. */
+/* Compares in constant time, so that a token cannot be guessed letter by letter. */
 static bool is_token(const char *shown, const char *token)
 {
     const size_t length = strlen(token), given = strlen(shown);
@@ -345,9 +345,9 @@ static bool may_ask(const struct sw_http *http, struct MHD_Connection *connectio
             is_token(shown + sizeof scheme - 1, http->options.token));
 }
 
-/* A page of another site that is open in a browser here can reach a loopback address, too, and by
- * a name that its owner lets point here even read what it says. Such a request tells of it in
- * Origin, or in a Host that is no name of this machine's loopback. */
+/* True for requests of other sites: a page in this machine's browser can reach a loopback address
+ * and, by a name that its owner points here, even read responses. Such a request has an Origin, or
+ * a Host that is no loopback name. */
 static bool is_foreign(const struct sw_http *http, struct MHD_Connection *connection,
                        const char *authority)
 {
@@ -369,7 +369,7 @@ static bool is_foreign(const struct sw_http *http, struct MHD_Connection *connec
 
 struct counts {
     int32_t lengths, hosts;
-    bool spaced; /* a name that another reader may take for one without its space */
+    bool spaced; /* true if a header's name ends in a space, which readers treat differently */
 };
 
 static enum MHD_Result count_headers(void *context, enum MHD_ValueKind kind, const char *key,
@@ -385,9 +385,8 @@ static enum MHD_Result count_headers(void *context, enum MHD_ValueKind kind, con
     return MHD_YES;
 }
 
-/* What must be said once and as it is written, for of two a proxy may believe the other one, and
- * take what is behind a body for another client's request (RFC 9112, 3.2, 5.1 and 6.3). 1: go on.
- */
+/* Refuses ambiguous or repeated headers: a proxy may believe another one, and take bytes after a
+ * body for another client's request (RFC 9112, 3.2, 5.1 and 6.3). Returns 1: continue. */
 static int check_headers(struct sw_http *http, struct MHD_Connection *connection,
                          enum MHD_Result *result)
 {
@@ -409,7 +408,7 @@ static int check_headers(struct sw_http *http, struct MHD_Connection *connection
     return 0;
 }
 
-/* How large the body is and how it comes: as it is, in chunks or not. 1: go on. */
+/* Checks the body's size and transfer coding. Returns 1: continue. */
 static int check_body(struct sw_http *http, struct MHD_Connection *connection,
                       enum MHD_Result *result)
 {
@@ -434,7 +433,8 @@ static int check_body(struct sw_http *http, struct MHD_Connection *connection,
     return 0;
 }
 
-/* What a browser asks before a page of another site may: with a token it may, if it shows it. */
+/* Answers a browser's preflight request for another site's page: with a token it may proceed, if it
+ * sends it. */
 static enum MHD_Result allow_request(const struct sw_http *http, struct MHD_Connection *connection,
                                      const struct route *route)
 {
@@ -454,7 +454,7 @@ static enum MHD_Result allow_request(const struct sw_http *http, struct MHD_Conn
     return result;
 }
 
-/* Before the body comes. 1: go on; else what `*result` says. */
+/* Checks the head before the body. Returns 1: continue; else `*result`. */
 static int check_head(struct sw_http *http, struct MHD_Connection *connection, const char *url,
                       const char *method, struct exchange *exchange, enum MHD_Result *result)
 {
@@ -642,7 +642,7 @@ void sw_http_stop(struct sw_http *http)
 {
     if (http == NULL)
         return;
-    sw_body_reader_stop(http->reader); /* libmicrohttpd wants nobody to sleep */
+    sw_body_reader_stop(http->reader); /* libmicrohttpd requires that no connection sleeps */
     MHD_stop_daemon(http->daemon);
     sw_body_reader_free(http->reader);
     sw_clients_free(http->clients);

@@ -1,4 +1,4 @@
-/* A build without libmicrohttpd. */
+/* Stub for builds without libmicrohttpd. */
 #include "runner/serve/http.h"
 
 bool sw_http_is_there(struct sw_error *err)

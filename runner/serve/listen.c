@@ -52,7 +52,7 @@ static int cannot_make(struct sw_listener *l, const char *address, struct sw_err
     return sw_path_blame(err, why, "name a socket elsewhere with --listen");
 }
 
-/* A socket that nobody listens to is what a server that was killed left behind. */
+/* True if nothing listens to the socket: a killed server left it. */
 static bool is_left_behind(const struct sockaddr_un *to)
 {
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -63,10 +63,9 @@ static bool is_left_behind(const struct sockaddr_un *to)
     return refused;
 }
 
-/* Servers look at the sockets of a folder, and take them away, one after the other: a socket that
- * is bound and not yet listened to looks like one that was left behind. They hold the folder for
- * microseconds; who holds it for a second is none of them, and is not waited for. -1: the folder is
- * not there, or not ours to read. */
+/* Locks the socket's folder: servers check and remove sockets in it one at a time, since a bound
+ * socket that does not listen yet looks left behind. Servers hold the lock for microseconds; one
+ * held for a second is not a server's and is ignored. -1: no such folder, or not readable. */
 static int hold_folder_of(const char *path)
 {
     const struct timespec between = {.tv_nsec = LOCK_TRY_NS};
@@ -88,12 +87,12 @@ static void release_folder(int folder)
         (void)close(folder);
 }
 
-/* While the folder is held. */
+/* Binds while the folder is locked. */
 static int bind_path(const char *address, const char *path, struct sw_listener *l,
                      struct sw_error *err)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
-    struct stat made; /* by us, or found */
+    struct stat made; /* created or found */
     _Static_assert(sizeof to.sun_path == sizeof l->path, "a path that one of them has no room for");
     memcpy(to.sun_path, path, strlen(path) + 1);
     if (lstat(path, &made) == 0 && !S_ISSOCK(made.st_mode))
@@ -104,7 +103,7 @@ static int bind_path(const char *address, const char *path, struct sw_listener *
     if (is_left_behind(&to))
         (void)unlink(path);
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    /* before it is bound: then the file has this mode from the beginning */
+    /* before bind, so that the file has this mode from the start */
     if (l->fd < 0 || fchmod(l->fd, 0600) != 0)
         return cannot(l, address, err);
     if (bind(l->fd, (const struct sockaddr *)&to, sizeof to) != 0)
@@ -163,8 +162,8 @@ static int bind_port(const char *address, const char *host, const char *port, st
                        gai_strerror(failed));
     l->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     /* A token is a small segment. Nagle's algorithm (RFC 896) would hold it until the client's
-     * system acknowledges the one before, which that delays by 40 ms. Accepted sockets inherit it.
-     */
+     * system acknowledges the previous one, delayed by 40 ms. Accepted sockets inherit the
+     * option. */
     const bool bound = l->fd >= 0 &&
                        setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
                        setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0 &&

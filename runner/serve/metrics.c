@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A histogram: every bucket counts those below it, too. Memory that runs out ends the text. */
+/* Histogram: every bucket includes those below it. If memory runs out, the text ends early. */
 static void write_times(struct sw_chars *out, const char *name, const char *help,
                         const struct sw_times *times)
 {

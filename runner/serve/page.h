@@ -1,4 +1,4 @@
-/* page.html as the build embeds it. */
+/* page.html, embedded by the build. */
 #ifndef SW_SERVE_PAGE_H
 #define SW_SERVE_PAGE_H
 

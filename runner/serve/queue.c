@@ -13,21 +13,21 @@
 
 enum { MOST_RETRY_S = 60 };
 
-/* A client, for as long as there are completions of his. */
+/* A client with completions. */
 struct sw_client_queue {
     struct sw_client_queue *next;
     struct sw_client_id client;
-    int64_t completions, waiting, running; /* texts wait and run */
-    int64_t turn;                          /* when one of them began last */
+    int64_t completions, waiting, running; /* waiting, running: sequences */
+    int64_t turn;                          /* time of its latest start */
 };
 
 struct sw_request_queue {
-    pthread_mutex_t mutex; /* guards all that follows */
+    pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t news;
     bool has_news;
     int64_t slots, queue;
     void (*wake)(void *connection);
-    struct sw_completion *first, *last; /* in the order in which they came */
+    struct sw_completion *first, *last; /* in order of arrival */
     struct sw_client_queue *client_queues;
     int64_t turns;
     struct sw_request_queue_counts counts;
@@ -67,7 +67,7 @@ static void free_completion(struct sw_completion *completion)
     free(completion);
 }
 
-/* The client's; NULL: no memory. */
+/* Finds or adds the client; NULL: no memory. */
 static struct sw_client_queue *join_client_queue(struct sw_request_queue *d,
                                                  const struct sw_client_id *client)
 {
@@ -93,7 +93,7 @@ static void leave_client_queue(struct sw_request_queue *d, struct sw_client_queu
     free(client_queue);
 }
 
-/* So many of a completion's texts more, or less, wait and run. */
+/* Adds to the numbers of waiting and running sequences of a completion; may be negative. */
 static void count_sequences(struct sw_request_queue *d, struct sw_completion *completion,
                             int64_t waiting, int64_t running)
 {
@@ -104,7 +104,7 @@ static void count_sequences(struct sw_request_queue *d, struct sw_completion *co
     d->counts.waiting += waiting;
     d->counts.running += running;
     if (d->counts.running == 0)
-        d->counts.cached = 0; /* the engine's next count comes later */
+        d->counts.cached = 0; /* until the engine's next count */
 }
 
 void sw_request_queue_free(struct sw_request_queue *d)
@@ -173,7 +173,7 @@ static void add_time(struct sw_times *times, double seconds)
     times->sum += seconds;
 }
 
-/* How long the texts that wait will, as far as those before them tell. */
+/* Estimated wait of the waiting sequences, from earlier ones. */
 static int32_t retry_seconds(const struct sw_request_queue *d)
 {
     const double each =
@@ -182,7 +182,7 @@ static int32_t retry_seconds(const struct sw_request_queue *d)
     return wanted < 1 ? 1 : wanted > MOST_RETRY_S ? MOST_RETRY_S : (int32_t)wanted;
 }
 
-/* Half of the places, and one at least. */
+/* Half of the places, at least one. */
 static int64_t share_of(const struct sw_request_queue *d)
 {
     return (d->queue + 1) / 2;
@@ -200,7 +200,8 @@ static int refuse_full(struct sw_request_queue *d, struct sw_refusal *refusal, i
                    waiting == 1 ? " waits" : " wait", (int)retry_s);
 }
 
-/* Whether it is taken, with the mutex held. Texts that get a slot at once do not wait. */
+/* Accepts or refuses, with the mutex held. Sequences that get a slot at once do not count as
+ * waiting. */
 static int check_submitted(struct sw_request_queue *d, const struct sw_client_queue *client_queue,
                            const struct sw_completion *completion, struct sw_refusal *refusal,
                            int32_t retry_s)
@@ -270,8 +271,7 @@ int sw_request_queue_submit(struct sw_request_queue *d, const struct sw_client_i
     return status;
 }
 
-/* A stream may be long: what is sent goes as soon as moving the rest costs no more than sending it
- * did. */
+/* Drops sent bytes once moving the rest costs no more than sending did; streams may be long. */
 static void forget_sent(struct sw_completion *completion)
 {
     struct sw_chars *out = &completion->out;
@@ -335,7 +335,7 @@ void sw_request_queue_count_refused(struct sw_request_queue *d)
 
 struct sw_request_queue_counts sw_request_queue_counts(const struct sw_request_queue *queue)
 {
-    struct sw_request_queue *d = (struct sw_request_queue *)queue; /* its mutex */
+    struct sw_request_queue *d = (struct sw_request_queue *)queue; /* for its mutex */
     pthread_mutex_lock(&d->mutex);
     const struct sw_request_queue_counts counts = d->counts;
     pthread_mutex_unlock(&d->mutex);
@@ -344,7 +344,7 @@ struct sw_request_queue_counts sw_request_queue_counts(const struct sw_request_q
 
 const char *sw_request_queue_closed(const struct sw_request_queue *queue)
 {
-    struct sw_request_queue *d = (struct sw_request_queue *)queue; /* its mutex */
+    struct sw_request_queue *d = (struct sw_request_queue *)queue; /* for its mutex */
     pthread_mutex_lock(&d->mutex);
     const char *closed = d->closed;
     pthread_mutex_unlock(&d->mutex);
@@ -367,7 +367,7 @@ void sw_request_queue_wait(struct sw_request_queue *d, double seconds)
     pthread_mutex_unlock(&d->mutex);
 }
 
-/* Texts of a completion that nobody reads. */
+/* Ends the sequences of a released completion. */
 static void end_texts(struct sw_request_queue *d, struct sw_completion *completion,
                       void (*drop)(void *context, struct sw_completion_sequence *sequence),
                       void *context)
@@ -408,7 +408,7 @@ void sw_request_queue_reap(struct sw_request_queue *d,
     pthread_mutex_unlock(&d->mutex);
 }
 
-/* Whose turn it is; NULL: nobody waits. Who came first stands last. */
+/* Client whose turn it is, the first comer among equals (last in the list); NULL: none waits. */
 static struct sw_client_queue *next_client_queue(const struct sw_request_queue *d)
 {
     struct sw_client_queue *best = NULL;
@@ -445,7 +445,7 @@ struct sw_completion_sequence *sw_request_queue_next(struct sw_request_queue *d,
     return found;
 }
 
-/* Of a client's texts that run the one that loses least. */
+/* The client's running sequence that loses least. */
 static struct sw_completion_sequence *shortest_sequence(const struct sw_request_queue *d,
                                                         const struct sw_client_queue *client_queue,
                                                         struct sw_completion **of)
@@ -493,7 +493,7 @@ void sw_request_queue_ended(struct sw_request_queue *d, struct sw_completion *co
     pthread_mutex_unlock(&d->mutex);
 }
 
-/* With the mutex held; the connection to wake, or NULL. */
+/* Called with the mutex held; returns the connection to wake, or NULL. */
 static void *wake(struct sw_completion *completion)
 {
     void *connection = completion->asleep ? completion->connection : NULL;
@@ -501,10 +501,10 @@ static void *wake(struct sw_completion *completion)
     return connection;
 }
 
-/* Those who are gone (499) or late (504) are counted where that is found out. */
+/* Counts an end. Gone (499) and late (504) completions are counted where detected. */
 static void count_end(struct sw_request_queue *d, const struct sw_completion *completion)
 {
-    if (completion->released) /* counted as gone then */
+    if (completion->released) /* counted as gone */
         return;
     if (completion->status < 400) {
         d->counts.answered++;
@@ -556,7 +556,8 @@ bool sw_request_queue_is_empty(struct sw_request_queue *d)
     return empty;
 }
 
-/* Completions that came before `before` (sw_clock_now) end with the refusal; returns how many. */
+/* Ends completions that arrived before `before` (sw_clock_now) with the refusal; returns their
+ * number. */
 static int64_t fail_those(struct sw_request_queue *d, double before,
                           const struct sw_refusal *refusal)
 {
@@ -565,7 +566,7 @@ static int64_t fail_those(struct sw_request_queue *d, double before,
     pthread_mutex_lock(&d->mutex);
     completion = d->first;
     pthread_mutex_unlock(&d->mutex);
-    while (completion != NULL) { /* only this thread takes completions away */
+    while (completion != NULL) { /* only this thread removes completions */
         struct sw_chars out = {0};
         pthread_mutex_lock(&d->mutex);
         const bool over =

@@ -10,7 +10,7 @@ struct sw_body_reader {
     void (*wake)(void *connection);
     pthread_t thread;
     bool started;
-    pthread_mutex_t mutex; /* guards all that follows */
+    pthread_mutex_t mutex; /* guards all below */
     pthread_cond_t news;
     struct sw_body *first, *last;
     bool stops;
@@ -29,7 +29,7 @@ static void refuse(struct sw_body *body)
     sw_fail(&body->refusal.err, SW_ENVIRONMENT, "the server is stopping");
 }
 
-/* The next body, NULL: the thread ends. */
+/* Next body; NULL: the thread ends. */
 static struct sw_body *wait_for_body(struct sw_body_reader *r, bool *stops)
 {
     pthread_mutex_lock(&r->mutex);
@@ -57,7 +57,7 @@ static void *read_bodies(void *context)
                                                body->bytes.byte != NULL ? body->bytes.byte : "",
                                                body->bytes.count, &body->request, &body->refusal);
         void *connection = body->connection;
-        sw_chars_free(&body->bytes); /* it may be long, and the answer longer in coming */
+        sw_chars_free(&body->bytes); /* may be long, and the response takes longer */
         pthread_mutex_lock(&r->mutex);
         body->done = true;
         pthread_mutex_unlock(&r->mutex);
@@ -78,7 +78,7 @@ int sw_body_reader_start(const struct sw_request_rules *rules, void (*wake)(void
     (void)pthread_mutex_init(&r->mutex, NULL);
     (void)pthread_cond_init(&r->news, NULL);
     (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are another thread's */
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* another thread handles signals */
     const int failed = pthread_create(&r->thread, NULL, read_bodies, r);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     r->started = failed == 0;

@@ -1,6 +1,5 @@
-/* The keys are OpenAI's ("Completions", "Chat Completions" of its API reference), and with them
- * top_k, min_p, repetition_penalty, min_tokens, stop_token_ids and ignore_eos as vLLM names them.
- */
+/* Keys are OpenAI's ("Completions", "Chat Completions" of its API reference), plus vLLM's top_k,
+ * min_p, repetition_penalty, min_tokens, stop_token_ids and ignore_eos. */
 #include "runner/serve/request_messages.h"
 #include "runner/serve/request_tokens.h"
 
@@ -20,7 +19,7 @@ struct reading {
     struct sw_api_request *out;
     struct sw_refusal *refusal;
     const json_t *root;
-    const char *param; /* the key that is read */
+    const char *param; /* current key */
     const struct key *key;
     int64_t best_of, top_logprobs;
     bool wants_logprobs, has_limit;
@@ -85,14 +84,14 @@ static int add_tokens(struct reading *r, const json_t *list)
     return add_prompt(r, tokens, (int64_t)count);
 }
 
-/* Of a text that may fit. */
+/* Most bytes of a text that can fit. */
 static size_t most_bytes(const struct reading *r)
 {
     const size_t longest = sw_codec_longest(r->rules->codec);
     return longest == 0 ? SIZE_MAX : longest * (size_t)r->rules->limits.max_tokens;
 }
 
-/* Before a text becomes tokens, which takes long: what surely is too long. */
+/* Refuses surely too long texts before tokenizing, which is slow. */
 static int check_bytes(struct reading *r, size_t bytes)
 {
     const size_t most = most_bytes(r);
@@ -141,7 +140,7 @@ static int read_prompt(struct reading *r, const json_t *value)
 
 /* ---- Conversations ---- */
 
-/* The tools that the template is given; NULL: none. A model that does not know them calls none. */
+/* Tools for the template; NULL: none. A model without them makes no calls. */
 static const json_t *given_tools(const struct reading *r)
 {
     const char *choice = json_string_value(json_object_get(r->root, "tool_choice"));
@@ -163,7 +162,7 @@ static int read_messages(struct reading *r, const json_t *value)
     int status = -1;
     if (messages == NULL)
         return refuse(r, -1);
-    /* first its contents, then with all that the template writes */
+    /* first its contents, then the template's whole text */
     if (check_bytes(r, bytes) == 0)
         status =
             refuse(r, sw_codec_converse(r->rules->codec, r->rules->chat, &talk, most_bytes(r),
@@ -201,7 +200,7 @@ static int read_model(struct reading *r, const json_t *value)
                   sw_text_shown(json_string_value(value), SHOWN_BYTES, shown), r->rules->model);
 }
 
-/* A field of the params, which has the same name. */
+/* Reads a field of params with the same name. */
 static int read_sampling(struct reading *r, const json_t *value)
 {
     const struct sw_sampling_params_field *field = sw_sampling_params_fields;
@@ -214,7 +213,7 @@ static int read_sampling(struct reading *r, const json_t *value)
     return 0;
 }
 
-/* -1 is vLLM's other word for all of them. */
+/* -1: all, as in vLLM. */
 static int read_top_k(struct reading *r, const json_t *value)
 {
     return json_is_integer(value) && json_integer_value(value) == -1 ? 0 : read_sampling(r, value);
@@ -308,7 +307,7 @@ static int read_count(struct reading *r, const json_t *value, json_int_t most, i
     return 0;
 }
 
-/* How many of the most probable tokens with each; of a conversation, whether. */
+/* Reads the number of most probable tokens; for conversations, a flag. */
 static int read_logprobs(struct reading *r, const json_t *value)
 {
     if (r->out->endpoint == SW_CHAT_COMPLETIONS)
@@ -339,10 +338,10 @@ struct key {
     const char *name;
     uint32_t of;
     int (*read)(struct reading *r, const json_t *value);
-    const char *neutral[MOST_NEUTRAL]; /* texts that ask for nothing */
+    const char *neutral[MOST_NEUTRAL]; /* texts equal to absence */
 };
 
-/* What is known and not done here: only as it is without. */
+/* Accepts a known but unsupported key only with its neutral value. */
 static int read_nothing(struct reading *r, const json_t *value)
 {
     const json_t *only = json_array_size(value) == 1 ? json_array_get(value, 0)
@@ -357,7 +356,7 @@ static int read_nothing(struct reading *r, const json_t *value)
     return neutral ? 0 : REFUSE(r, "'%s' is not supported; leave it out", r->param);
 }
 
-/* As many calls as the model likes, which is all that is there; without tools it means nothing. */
+/* Accepts parallel calls, the only mode; without tools it has no meaning. */
 static int read_parallel(struct reading *r, const json_t *value)
 {
     bool parallel = true;
@@ -368,7 +367,7 @@ static int read_parallel(struct reading *r, const json_t *value)
                : REFUSE(r, "'%s': false is not supported with tools; leave it out", r->param);
 }
 
-/* A name for whoever reads logs elsewhere; it changes no answer. */
+/* Ignores a label, which is for log readers and changes no response. */
 static int read_label(struct reading *r, const json_t *value)
 {
     return json_is_string(value) ? 0 : REFUSE(r, "'%s' must be a string", r->param);
@@ -473,7 +472,7 @@ static int check_together(struct reading *r)
     r->param = "top_logprobs";
     if (r->top_logprobs > 0 && !r->wants_logprobs)
         return REFUSE(r, "'top_logprobs' needs logprobs: true");
-    /* an answer that is not streamed lies in memory whole */
+    /* a response that is not streamed is held in memory */
     r->param = out->endpoint == SW_COMPLETIONS ? "logprobs" : "top_logprobs";
     if (!out->stream && r->top_logprobs * out->prompt_count * out->params.n > SW_REQUEST_TEXTS)
         return REFUSE(r, "the most probable tokens of so many sequences need stream: true");
@@ -494,7 +493,7 @@ static int read_key(struct reading *r, const struct key *key, const json_t *valu
     return json_is_null(value) ? 0 : key->read(r, value);
 }
 
-/* Messages last: their template is given what other keys say. */
+/* Reads the keys, messages last: their template needs the others. */
 static int read_keys(struct reading *r)
 {
     const struct key *last = NULL;

@@ -8,10 +8,10 @@
 
 enum { MOST_MESSAGES = 4096, SHOWN_BYTES = 48 };
 
-/* A conversation that is read. */
+/* A conversation being read. */
 struct talk {
     const struct sw_request_rules *rules;
-    size_t bytes; /* of contents, so far */
+    size_t bytes; /* contents' bytes so far */
     struct sw_error *err;
 };
 
@@ -22,7 +22,7 @@ static int out_of_memory(const struct talk *r)
     return sw_fail(r->err, SW_ENVIRONMENT, "out of memory for a request");
 }
 
-/* Whether a key of a message is passed over, or is the template's. lm-evaluation-harness writes
+/* True if the message's key is ignored, or named by the template. lm-evaluation-harness writes
  * "type": "text" beside a content. */
 static bool is_known(const struct talk *r, const char *key, const json_t *value)
 {
@@ -41,7 +41,7 @@ static bool is_known(const struct talk *r, const char *key, const json_t *value)
     return false;
 }
 
-/* What says nothing: null, and an empty list, as OpenAI's own answers have of "annotations". */
+/* True for null and an empty list, like "annotations" in OpenAI's own responses. */
 static bool is_nothing(const json_t *value)
 {
     return json_is_null(value) || (json_is_array(value) && json_array_size(value) == 0);
@@ -82,7 +82,7 @@ static int read_message(struct talk *r, size_t i, json_t *value, json_t *message
     return json_object_set_new(message, "content", content) == 0 ? 0 : out_of_memory(r);
 }
 
-/* Why no conversation can be written; 0: it can. */
+/* Checks that conversations can be rendered; 0 if so. */
 static int check_template(const struct talk *r)
 {
     if (r->rules->chat != NULL)
@@ -112,7 +112,7 @@ json_t *sw_request_read_messages(const struct sw_request_rules *rules, const jso
     return messages;
 }
 
-/* Tools are the template's to write; one that does not name them would pass them over. */
+/* Refuses tools that the template does not name: it would ignore them. */
 int sw_request_check_tools(const struct sw_request_rules *rules, const json_t *value,
                            struct sw_error *err)
 {
@@ -130,7 +130,7 @@ int sw_request_check_tools(const struct sw_request_rules *rules, const json_t *v
     return 0;
 }
 
-/* More variables of the template, as vLLM names the key. */
+/* Checks further template variables, under vLLM's key. */
 int sw_request_check_variables(const struct sw_request_rules *rules, const json_t *value,
                                struct sw_error *err)
 {

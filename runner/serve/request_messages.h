@@ -1,6 +1,6 @@
-/* What a request says of a conversation: messages as a chat template takes them, tools, variables.
- * Part of request.h's reading. Errors: SW_BAD_INPUT, what is wrong with the key; SW_ENVIRONMENT,
- * out of memory. */
+/* Conversations in a request: messages in the chat template's form, tools, variables. Part of
+ * request.h's parsing. Errors: SW_BAD_INPUT, a mistake in the key; SW_ENVIRONMENT, out of
+ * memory. */
 #ifndef SW_SERVE_REQUEST_MESSAGES_H
 #define SW_SERVE_REQUEST_MESSAGES_H
 
@@ -8,14 +8,14 @@
 
 #include <jansson.h>
 
-/* messages, a list of objects: each with what the template names of it, or one that it does not
- * name is refused. Returns a new list and the bytes of all contents, or NULL. */
+/* Reads messages, a list of objects; refuses members that the template does not name. Returns a new
+ * list and the bytes of all contents, or NULL. */
 json_t *sw_request_read_messages(const struct sw_request_rules *rules, const json_t *value,
                                  size_t *bytes, struct sw_error *err);
-/* tools, a list of objects that the template names. */
+/* Checks tools, a list of objects; the template must name them. */
 int sw_request_check_tools(const struct sw_request_rules *rules, const json_t *value,
                            struct sw_error *err);
-/* chat_template_kwargs, an object of more variables that the template names. */
+/* Checks chat_template_kwargs, an object of further variables that the template names. */
 int sw_request_check_variables(const struct sw_request_rules *rules, const json_t *value,
                                struct sw_error *err);
 

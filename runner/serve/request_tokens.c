@@ -41,7 +41,7 @@ int sw_request_read_stop_tokens(const struct sw_request_rules *rules, const json
     return 0;
 }
 
-/* A number as it is written, so that no token has two names; -1: it is none. */
+/* Canonical decimal number, so that no token has two names; -1: not one. */
 static int64_t token_of(const char *text)
 {
     const size_t length = strlen(text);

@@ -1,5 +1,5 @@
-/* Rank 0 has two threads: HTTP's, and this one, which puts the texts that wait into slots, tells
- * the other ranks, runs a program, and gives each text what came of it. */
+/* Rank 0 has two threads: HTTP's, and this one, which puts waiting sequences into slots, tells the
+ * other ranks, runs a program, and distributes its results. */
 #include "runner/serve/serve.h"
 
 #include "core/base/clock.h"
@@ -15,13 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double look_s = 0.1; /* between looks at signals and clients */
+static const double look_s = 0.1; /* between checks of signals and clients */
 static const double flush_s = 2;  /* for the last bytes to be sent */
 enum { TOKEN_FILE_BYTES = 4096 };
 
-/* What a slot works on. */
+/* Contents of a slot. */
 struct slot {
-    struct sw_completion *completion; /* NULL: nothing */
+    struct sw_completion *completion; /* NULL: empty */
     struct sw_completion_sequence *sequence;
 };
 
@@ -34,7 +34,7 @@ struct server {
     struct sw_control control;
     struct sw_engine_calls calls;
     struct slot *slot;        /* [slots] */
-    double looked_s, until_s; /* until_s: when what is not done by then is cut off; 0: not closed */
+    double looked_s, until_s; /* until_s: time to cut off unfinished work; 0: not closed */
     bool cut;
 };
 
@@ -176,7 +176,7 @@ static int32_t top_of(const struct sw_api_request *r)
     return r->logprobs > 0 ? r->logprobs : 0;
 }
 
-/* Everything a text needs while it is made. */
+/* Prepares everything a sequence needs while generated. */
 static int prepare(struct server *s, const struct sw_completion *completion,
                    struct sw_completion_sequence *sequence, struct sw_error *err)
 {
@@ -205,7 +205,7 @@ static int prepare(struct server *s, const struct sw_completion *completion,
                : sw_fail(err, SW_ENVIRONMENT, "the server is out of memory for this sequence");
 }
 
-/* The seed is that of `runner generate` for the same place in a file. */
+/* The seed is that of `runner generate` for the same position in a file. */
 static struct sw_sequence sequence_of(const struct sw_completion *completion,
                                       const struct sw_completion_sequence *sequence)
 {
@@ -226,7 +226,7 @@ static struct sw_sequence sequence_of(const struct sw_completion *completion,
                                 .top = top_of(r)};
 }
 
-/* A free slot takes the text. */
+/* Puts the sequence into a free slot. */
 static void admit(struct server *s, struct sw_completion *completion,
                   struct sw_completion_sequence *sequence)
 {
@@ -247,7 +247,7 @@ static void admit(struct server *s, struct sw_completion *completion,
             return;
         }
         s->slot[slot] = (struct slot){completion, sequence};
-        /* one that yielded finds its own prompt again, which is not told */
+        /* a sequence that yielded finds its own prompt again: not reported */
         sw_engine_admit(s->session->engine, slot, &made, &s->calls,
                         first ? &sequence->cached : NULL);
     }
@@ -279,7 +279,7 @@ static void refuse_all(struct server *s, int32_t status, const char *code, const
     sw_request_queue_fail(s->queue, &refusal);
 }
 
-/* Signals and clients. Returns false when it is time to leave. */
+/* Checks signals and clients. False: time to exit. */
 static bool look_round(struct server *s)
 {
     const double now = sw_clock_now();
@@ -307,7 +307,7 @@ static bool look_round(struct server *s)
     return !sw_request_queue_is_empty(s->queue) && now < s->until_s + flush_s;
 }
 
-/* The clients are told before the job ends. */
+/* Tells the clients before the job ends. */
 static void give_up(struct server *s)
 {
     struct sw_session *session = s->session;
@@ -354,7 +354,7 @@ static void serve_requests(struct server *s)
 
 /* ---- The beginning ---- */
 
-/* The first line of the file, without what is blank behind it. */
+/* First line of the file without trailing blanks. */
 static int read_token(const char *path, char **out, struct sw_error *err)
 {
     const struct sw_place place = {.file = path};
@@ -364,7 +364,7 @@ static int read_token(const char *path, char **out, struct sw_error *err)
         return sw_fail_at(err, sw_path_status(errno, false), place,
                           "cannot read it: %s; --token-file names a file of one line",
                           strerror(errno));
-    const bool is_text = strlen(text) == bytes; /* else a token that is shorter than it seems */
+    const bool is_text = strlen(text) == bytes; /* else the token is shorter than it seems */
     text[strcspn(text, "\r\n")] = '\0';
     for (length = strlen(text); length > 0 && isspace((unsigned char)text[length - 1]);)
         text[--length] = '\0';
@@ -391,7 +391,7 @@ static int find_template(const struct sw_serve_options *o, struct sw_chat_templa
                : 0;
 }
 
-/* Before the model is loaded, on rank 0: what may be wrong with the options. */
+/* Checks the options on rank 0 before the model is loaded. */
 static int bind_listener(const struct sw_serve_options *o, struct sw_listener *listener,
                          char **token, struct sw_chat_template **chat, struct sw_error *err)
 {
@@ -407,8 +407,8 @@ static int bind_listener(const struct sw_serve_options *o, struct sw_listener *l
     return 0;
 }
 
-/* How conversations are written, in one line where that is not as the model has it. *chat: the one
- * that was asked for, NULL: none was. */
+/* Reports the chat format in one line unless it is the model's own. *chat: the requested one, or
+ * NULL. */
 static int choose_chat(struct server *s, struct sw_chat_template **chat,
                        struct sw_request_rules *rules, struct sw_error *err)
 {

@@ -1,4 +1,4 @@
-/* `runner serve`: a model behind OpenAI's HTTP API, on the mesh of a plan. */
+/* `runner serve`: a model behind OpenAI's HTTP API, on a plan's mesh. */
 #ifndef SW_SERVE_H
 #define SW_SERVE_H
 
@@ -8,23 +8,23 @@
 
 struct sw_serve_options {
     const char *plan_path, *checkpoint;
-    bool bytes;                /* --bytes: each byte of a text is a token */
+    bool bytes;                /* --bytes: bytes are tokens */
     const char *listen;        /* "127.0.0.1:8000" */
-    const char *token_file;    /* NULL: anybody may ask */
-    const char *model;         /* the name that clients give; NULL: the run's */
-    const char *chat_template; /* NULL: the model's own, or by the tokenizer's special tokens */
+    const char *token_file;    /* NULL: open to all */
+    const char *model;         /* name that clients give; NULL: the run's */
+    const char *chat_template; /* NULL: the model's own, or guessed by special tokens */
     int32_t queue, connections, drain_s, client_timeout_s;
-    int32_t deadline_s; /* for an answer to be whole; 0: any time */
+    int32_t deadline_s; /* for a whole response; 0: none */
     struct sw_life *life;
 };
 
 extern const struct sw_argument sw_serve_rows[];
-/* As sw_arguments_parse. */
+/* Returns as sw_arguments_parse. */
 int sw_serve_arguments(int argc, char **argv, struct sw_serve_options *out, struct sw_error *err);
 
-/* Collective. options: struct sw_serve_options. Serves until a signal ends it. Errors to stderr,
- * once per job. Returns the exit code: 0: a signal, and every answer was given; 130 or 143: some
- * were cut off. */
+/* Collective. options: struct sw_serve_options. Serves until a signal. Errors to stderr, once per
+ * job. Returns the exit code: 0: a signal, all responses complete; 130 or 143: some were cut
+ * off. */
 int sw_serve(struct sw_rank *rank, const void *options);
 
 #endif
