@@ -17,14 +17,14 @@ enum { SHOWN_BYTES = 60, TEXT_BYTES = 1 << 24, PATTERN_BYTES = 200, MOST_RANK = 
 
 /* ---- Patterns ---- */
 
-/* Letters, digits, '_', '-' and '.': a name, of which a pattern's '.' is any character. */
+/* True for letters, digits, '_', '-' and '.': a name, in which a pattern's '.' is any character. */
 static bool is_plain(const char *pattern)
 {
     return pattern[strspn(pattern, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                    "_-.")] == '\0';
 }
 
-/* One character of Python's pattern behind a '\'; NULL: not supported. */
+/* Translates a character after a '\' in Python's pattern; NULL: not supported. */
 static const char *escaped(char c, bool in_brackets, char one[3])
 {
     if (c == 'd')
@@ -37,7 +37,7 @@ static const char *escaped(char c, bool in_brackets, char one[3])
     return one;
 }
 
-/* POSIX's form of Python's pattern; false: it has something else, or is too long. */
+/* Translates Python's pattern to POSIX; false: unsupported syntax, or too long. */
 static bool translate(const char *from, char out[4 * PATTERN_BYTES])
 {
     bool in_brackets = false;
@@ -60,7 +60,7 @@ static bool translate(const char *from, char out[4 * PATTERN_BYTES])
         else if (*at == '(' && at[1] == '?')
             return false;
         else if (strchr("*+?", *at) != NULL && at[1] == '?')
-            at++; /* lazy: the same texts match as a whole */
+            at++; /* lazy: whole texts match alike */
         else if (strchr("*+?", *at) != NULL && strchr("*+", at[1]) != NULL && at[1] != '\0')
             return false;
         if (add == NULL)
@@ -70,7 +70,7 @@ static bool translate(const char *from, char out[4 * PATTERN_BYTES])
     return !in_brackets;
 }
 
-/* Compiles head + pattern + tail. Returns false: it is none. */
+/* Compiles head + pattern + tail; false: invalid. */
 static bool compile(const char *pattern, const char *head, const char *tail, regex_t *out)
 {
     char middle[4 * PATTERN_BYTES] = "", whole[4 * PATTERN_BYTES + 32];
@@ -91,7 +91,7 @@ static bool is_pattern(const char *pattern)
     return true;
 }
 
-/* re.fullmatch of the module, or (behind) of what begins it or follows a '.' in it. */
+/* re.fullmatch on the module or, if `behind`, on its end after a '.'. */
 static bool matches(const char *pattern, const char *module, bool behind)
 {
     regex_t regex;
@@ -120,7 +120,7 @@ static bool is_one_of(const json_t *value, const char *const *words)
     return false;
 }
 
-/* A list of names of modules, or a pattern. */
+/* True if a list of module names, or a pattern, contains the module. */
 static bool names(const json_t *value, const char *module)
 {
     if (is_one_of(value, (const char *const[]){"all-linear", NULL}))
@@ -138,7 +138,7 @@ static bool names(const json_t *value, const char *module)
     return false;
 }
 
-/* The number of the first pattern that the module has; `usual` without one. */
+/* Number of the first pattern that matches the module; `usual` if none. */
 static double number_of(const json_t *patterns, const char *module, double usual)
 {
     const char *pattern;
@@ -178,7 +178,7 @@ static bool is_bias(const json_t *value)
     return is_empty(value) || is_one_of(value, (const char *const[]){"none", NULL});
 }
 
-/* The others begin with another model than the one that is named. */
+/* True for supported initializations: others begin from a changed base model. */
 static bool is_start(const json_t *value)
 {
     return is_empty(value) || json_is_true(value) ||
@@ -252,7 +252,7 @@ static bool is_text_or_none(const json_t *value)
     return is_empty(value) || json_is_string(value);
 }
 
-/* Every key that is known: true if its value is one that is understood. */
+/* Known keys with a test of their values. */
 static const struct rule {
     const char *key;
     bool (*fits)(const json_t *value);
@@ -276,7 +276,7 @@ static const struct rule {
      false},
     {"layers_to_transform", are_layers, "numbers of layers", false},
     {"base_model_name_or_path", is_text_or_none, "a path", false},
-    /* of training, of other kinds of layers, of where the text comes from */
+    /* keys of training, of other layer types, of the text's origin */
     {"lora_dropout", is_any, "", false},
     {"inference_mode", is_any, "", false},
     {"auto_mapping", is_any, "", false},
@@ -383,7 +383,7 @@ void sw_adapter_config_free(struct sw_adapter_config *config)
 
 /* ---- Its adapters ---- */
 
-/* True if layers_to_transform leaves the module's layer out. */
+/* True if layers_to_transform excludes the module's layer. */
 static bool is_of_other_layer(const json_t *layers, const char *module)
 {
     static const char before[] = "model.layers.";
@@ -448,7 +448,7 @@ const char *sw_adapter_config_difference(const struct sw_adapter_config *config,
 
 /* ---- Writing ---- */
 
-/* Without a fraction where there is none, as in what people write. */
+/* Writes integers without a fraction, as people do. */
 static void write_number(struct sw_json *j, const char *key, double value)
 {
     if (value == floor(value) && fabs(value) < 1e15)

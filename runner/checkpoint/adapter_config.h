@@ -1,5 +1,5 @@
-/* adapter_config.json of PEFT: which modules of a model have an adapter, of which rank and scale.
- * What would change the result and is not known here is refused by its name. Owns what it read. */
+/* PEFT's adapter_config.json: modules with adapters, their ranks and scales. Refuses by name any
+ * key that would change the result and is not supported. Owns what it reads. */
 #ifndef SW_ADAPTER_CONFIG_H
 #define SW_ADAPTER_CONFIG_H
 
@@ -11,40 +11,40 @@
 
 struct json_t;
 struct sw_adapter_config {
-    struct json_t *root; /* the text; NULL: none was read */
-    const char *base;    /* the model that it names, of `root`; "": none */
-    int32_t rank;        /* of modules that rank_pattern does not name */
-    double alpha;        /* likewise of alpha_pattern */
+    struct json_t *root; /* the JSON; NULL: none */
+    const char *base;    /* name of its base model, inside `root`; "": none */
+    int32_t rank;        /* for modules not in rank_pattern */
+    double alpha;        /* for modules not in alpha_pattern */
     bool rslora;
 };
 
-/* A text that anybody may have written; `path` for messages. Errors (SW_BAD_INPUT, at the file): no
- * JSON, a key that is missing or has a value that is not supported. SW_ENVIRONMENT: memory. */
+/* Parses untrusted text; `path` for messages. Errors (SW_BAD_INPUT, at the file): no JSON, a key
+ * that is missing or has an unsupported value. SW_ENVIRONMENT: memory. */
 int sw_adapter_config_parse(const char *path, const char *text, size_t bytes,
                             struct sw_adapter_config *out, struct sw_error *err);
-/* FOLDER/adapter_config.json. Errors: as above; SW_ENVIRONMENT: it cannot be read. */
+/* Reads FOLDER/adapter_config.json. Errors: as above; SW_ENVIRONMENT: not readable. */
 int sw_adapter_config_read(const char *folder, struct sw_adapter_config *out, struct sw_error *err);
-void sw_adapter_config_free(struct sw_adapter_config *config); /* also a zeroed one */
+void sw_adapter_config_free(struct sw_adapter_config *config); /* may be zeroed */
 
-/* The adapter of a module ("model.layers.0.self_attn.q_proj"): its rank, 0: it has none, and what
- * its product is multiplied by. Patterns are Python's regular expressions without look-around,
- * back references and counts, which the parser refuses. */
+/* Adapter of a module ("model.layers.0.self_attn.q_proj"): rank, 0 if it has none, and factor of
+ * its product. Patterns are Python's regular expressions; the parser refuses look-around, back
+ * references and counts. */
 void sw_adapter_config_of(const struct sw_adapter_config *config, const char *module, int32_t *rank,
                           double *scale);
-/* The first module of a model of so many layers in which a run's adapters differ; NULL: none. */
+/* First module, in a model of `layers` layers, with an adapter other than the run's; NULL: none. */
 const char *sw_adapter_config_difference(const struct sw_adapter_config *config,
                                          const struct sw_lora *lora, int32_t layers,
                                          char buffer[240]);
 
-/* Facts for adapter_config.json of a run's adapters. */
+/* Contents of adapter_config.json for a run's adapters. */
 struct sw_adapter_facts {
-    const char *base; /* path of the model; NULL: null */
+    const char *base; /* path of the base model; NULL: null */
     struct sw_lora lora;
-    int32_t rank;                            /* of adapters that have no other */
+    int32_t rank;                            /* default of all adapters */
     double alpha, alpha_of[SW_LORA_TARGETS]; /* 0: alpha */
     bool rslora;
 };
-/* The text, malloc'ed, with a newline, in keys that every version of PEFT knows. Errors:
+/* Makes the text, malloc'ed, with a newline, in keys that every PEFT version knows. Errors:
  * SW_ENVIRONMENT. */
 int sw_adapter_config_json(const struct sw_adapter_facts *facts, char **out, struct sw_error *err);
 

@@ -17,7 +17,7 @@ static int cannot_read(const char *path, struct sw_error *err)
                       strerror(errno));
 }
 
-/* The block that is looked at is another one in each tensor. */
+/* Hashes a tensor; the block of numbers differs from tensor to tensor. */
 static int hash_tensor(int handle, const char *path, const struct sw_safetensor *t, uint64_t *out,
                        struct sw_error *err)
 {
@@ -42,7 +42,7 @@ static int hash_tensor(int handle, const char *path, const struct sw_safetensor 
     return 0;
 }
 
-/* The tensors of one file among all. */
+/* Hashes one file's tensors. */
 static int hash_file(const struct sw_model_folder *folder, int32_t file,
                      const struct sw_folder_tensor *tensor, int32_t count, uint64_t *hash,
                      struct sw_error *err)

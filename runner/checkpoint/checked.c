@@ -44,7 +44,7 @@ void sw_checked_end(struct sw_checked *checked)
     *checked = (struct sw_checked){0};
 }
 
-/* Where the slice at hand ends. */
+/* Finds the end of the current slice. */
 static void begin_slice(struct sw_checked *checked)
 {
     int64_t begin;

@@ -17,7 +17,7 @@
 
 enum { DIFFERS = 4, SIZE_BYTES = 32 };
 
-/* What stands behind the command's name. */
+/* Arguments of the command. */
 struct request {
     char **folder; /* [count] */
     int32_t count;
@@ -38,7 +38,7 @@ static int finish_output(int status)
     return SW_ENVIRONMENT;
 }
 
-/* "1.2 GB", decimal as in YAML. */
+/* Formats "1.2 GB", decimal as in YAML. */
 static char *size_text(int64_t bytes, char buffer[SIZE_BYTES])
 {
     static const char *const units[] = {"kB", "MB", "GB", "TB", "PB"};
@@ -55,10 +55,10 @@ static char *size_text(int64_t bytes, char buffer[SIZE_BYTES])
 
 /* ---- Which checkpoints are meant ---- */
 
-/* What a DIR of the command line stands for. */
+/* Meaning of a DIR argument. */
 struct meant {
-    char *folder;                 /* that they lie in; NULL: only `one` is meant */
-    char *one;                    /* path of the only one */
+    char *folder;                 /* folder of the checkpoints; NULL: only `one` */
+    char *one;                    /* path of a single checkpoint */
     struct sw_store_entry *entry; /* [count] */
     int32_t count;
 };
@@ -85,7 +85,7 @@ static int out_of_memory(struct sw_error *err)
     return sw_fail(err, SW_ENVIRONMENT, "out of memory for a path");
 }
 
-/* The folder `path`, if it has checkpoints. */
+/* Takes folder `path` if it has checkpoints. */
 static int find_all(const char *path, struct meant *out, struct sw_error *err)
 {
     if (sw_store_list(path, &out->entry, &out->count, err) != 0)
@@ -96,7 +96,7 @@ static int find_all(const char *path, struct meant *out, struct sw_error *err)
     return out->folder != NULL ? 0 : out_of_memory(err);
 }
 
-/* A checkpoint, whatever its name. */
+/* Takes a checkpoint with any name. */
 static int find_one(const char *path, struct meant *out, struct sw_error *err)
 {
     struct sw_manifest manifest = {0};
@@ -118,7 +118,7 @@ static int find_one(const char *path, struct meant *out, struct sw_error *err)
     return out->count == 1 ? 0 : out_of_memory(err);
 }
 
-/* A checkpoint, a folder of them, or a run's folder with such a one inside. */
+/* Takes a checkpoint, a folder of them, or a run's folder that contains one. */
 static int find_meant(const char *given, struct meant *out, struct sw_error *err)
 {
     struct stat info;
@@ -166,8 +166,8 @@ static const char *name_of(const struct meant *meant, int32_t i)
 
 /* ---- ls ---- */
 
-/* Why one is not good, without the path of its folder: "model.safetensors: it is missing"; "" when
- * it is. */
+/* Reason a checkpoint is damaged, without its folder's path: "model.safetensors: it is missing"; ""
+ * if whole. */
 static void describe_problem(const char *path, char *out, size_t bytes)
 {
     struct sw_error why = {0};
@@ -181,7 +181,7 @@ static void describe_problem(const char *path, char *out, size_t bytes)
     snprintf(out, bytes, "%.200s%s%.200s", file, *file != '\0' ? ": " : "", why.message);
 }
 
-/* When the manifest was written, or else the folder. */
+/* Date of the manifest, else of the folder. */
 static char *date_of(const char *path, char buffer[32])
 {
     struct stat info;
@@ -242,7 +242,7 @@ static void print_json(const struct meant *meant)
     putchar('\n');
 }
 
-/* What following `latest` would say; "" for a folder in order. */
+/* Note about `latest`; "" if the folder is in order. */
 static int look_at_latest(const struct meant *meant, char note[SW_STORE_NOTE_BYTES],
                           struct sw_error *err)
 {
@@ -295,7 +295,7 @@ static int verify_one(const char *path)
     return SW_OK;
 }
 
-/* Every one is looked at; the exit code is the first mistake's. */
+/* Verifies all; returns the first mistake's exit code. */
 static int verify(const struct request *r, struct sw_error *mistake)
 {
     int status = SW_OK;
@@ -331,7 +331,7 @@ static int verify(const struct request *r, struct sw_error *mistake)
 
 /* ---- diff ---- */
 
-/* The model directory that is meant: itself, or the newest checkpoint. */
+/* The model directory itself, or the newest checkpoint in it. */
 static int find_model(const char *given, char **out, struct sw_error *err)
 {
     struct meant meant;
@@ -381,7 +381,7 @@ int sw_checkpoint_command(int argc, char **argv, struct sw_error *err)
     static const struct {
         const char *name;
         int (*run)(const struct request *request, struct sw_error *mistake);
-        uint32_t accepted; /* of the rows */
+        uint32_t accepted; /* for the rows */
     } commands[] = {{"ls", list, 1}, {"verify", verify, 2}, {"diff", diff, 2}};
     if (argc > 0 && (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0))
         return -1;

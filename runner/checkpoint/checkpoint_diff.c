@@ -14,7 +14,7 @@
 
 enum { CHUNK_ELEMENTS = 1 << 17, MOST_ELEMENT_BYTES = 8, SHOWN_BYTES = 80 };
 
-/* A tensor of one side. */
+/* A tensor of one directory. */
 struct item {
     enum sw_stored_group group;
     const char *file; /* name in the folder */
@@ -27,10 +27,10 @@ struct side {
     int32_t count;
 };
 
-/* How far the tensors of a group are apart. */
+/* Distance between a group's tensors. */
 struct distance {
     double largest, squares, norm;        /* max |a - b|, sum (a - b)^2, sum a^2 */
-    int64_t tensors, different, compared; /* compared: number by number */
+    int64_t tensors, different, compared; /* compared: as numbers */
 };
 
 struct comparison {
@@ -38,8 +38,8 @@ struct comparison {
     struct side side[2];
     struct distance group[SW_STORED_GROUPS];
     char *buffer[2]; /* [CHUNK_ELEMENTS * MOST_ELEMENT_BYTES] */
-    int width;       /* of a name */
-    bool headed;     /* the table has its head */
+    int width;       /* the longest name's */
+    bool headed;     /* true once the table's head is printed */
     int64_t lines;
 };
 
@@ -106,7 +106,7 @@ static void print_line(struct comparison *c, const struct item *item, const char
 
 static double relative(double squares, double norm)
 {
-    return squares == 0 ? 0 : sqrt(squares / norm); /* of nothing: infinite */
+    return squares == 0 ? 0 : sqrt(squares / norm); /* relative to zero: infinite */
 }
 
 /* ---- Numbers ---- */
@@ -143,7 +143,7 @@ static void add_difference(struct distance *d, double a, double b)
     if (a == b || (isnan(a) && isnan(b)))
         return;
     d->squares += difference * difference;
-    if (!(difference <= d->largest)) /* a NaN stays */
+    if (!(difference <= d->largest)) /* NaN stays */
         d->largest = isnan(d->largest) ? d->largest : difference;
 }
 
@@ -165,7 +165,8 @@ static int read_part(int handle, const char *path, char *out, size_t bytes, int6
     return 0;
 }
 
-/* Two tensors of one shape. *same: every bit of them (of numbers: in the same dtype). */
+/* Compares two tensors of one shape. *same: true if all bits are equal and, for numbers, the
+ * dtype. */
 static int compare_data(struct comparison *c, const int handle[2], char *const path[2],
                         const struct sw_safetensor *const t[2], struct distance *d, bool *same,
                         struct sw_error *err)

@@ -1,5 +1,5 @@
 /* config.json of a checkpoint. Transformers 4 reads rope_theta, rope_scaling and torch_dtype, 5
- * reads rope_parameters and dtype; each passes the other's over, so both are written. */
+ * reads rope_parameters and dtype; each ignores the other's, so both are written. */
 #include "core/base/json.h"
 #include "core/config/config.h"
 #include "runner/checkpoint/folder.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Transformers keeps keys that it does not know, and core/config notes them. */
+/* Transformers keeps unknown keys; core/config notes them. */
 #define ORIGINAL_DTYPE "shardwright_original_dtype"
 
 static const char *const dtype_words[SW_STORED_DTYPES] = {
@@ -29,10 +29,10 @@ static int out_of_memory(struct sw_error *err)
 
 struct keys {
     json_t *object;
-    bool failed; /* memory */
+    bool failed; /* true: out of memory */
 };
 
-/* The value becomes the object's. */
+/* Sets a key; takes over the value. */
 static void set(struct keys *k, const char *key, json_t *value)
 {
     if (json_object_set_new(k->object, key, value) != 0)
@@ -63,7 +63,7 @@ static json_t *divisors_array(const float *divisors)
     return array;
 }
 
-/* As rope_scaling; with the base of the angles, as rope_parameters. NULL: no memory. */
+/* Object for rope_scaling or, with the base of the angles, rope_parameters. NULL: no memory. */
 static json_t *rope_object(const struct sw_model *model, const struct sw_rope *rope, bool theta)
 {
     const bool yarn = rope->scaling == SW_ROPE_YARN, longrope = rope->scaling == SW_ROPE_LONGROPE;
@@ -98,9 +98,8 @@ static json_t *rope_object(const struct sw_model *model, const struct sw_rope *r
     return NULL;
 }
 
-/* Phi-3's class in transformers 4 takes three keys and no other: the rest is what it makes of keys
- * beside them. Where these say another model,
- * all keys. NULL: no memory. */
+/* Phi-3's class in transformers 4 takes exactly three keys and derives the others; if that would
+ * differ from the model, writes all. NULL: no memory. */
 static json_t *phi3_scaling(const struct sw_model *m)
 {
     const struct sw_rope *rope = &m->rope;
@@ -119,7 +118,7 @@ static json_t *phi3_scaling(const struct sw_model *m)
     return NULL;
 }
 
-/* The keys of rotary positions, in all spellings. */
+/* Sets the keys of rotary positions, in all versions' forms. */
 static void set_rope(struct keys *k, const struct sw_model *m)
 {
     const bool longrope = m->rope.scaling == SW_ROPE_LONGROPE;
@@ -182,7 +181,7 @@ static void set_layer_types(struct keys *k, const struct sw_model *m)
     set(k, "layer_types", types);
 }
 
-/* The rotary positions of both kinds of layers. */
+/* Sets rotary positions for both kinds of layers. */
 static void set_local_rope(struct keys *k, const struct sw_model *m)
 {
     json_t *ropes = json_object();
@@ -200,7 +199,7 @@ static json_t *softcap(double cap)
     return cap != 0 ? json_real(cap) : json_null();
 }
 
-/* Kinds of layers and what goes with them, in all spellings that versions of transformers read. */
+/* Sets the kinds of layers and their keys, in all transformers versions' forms. */
 static void set_local_layers(struct keys *k, const struct sw_model *m)
 {
     const int32_t period = sw_model_period(m);
@@ -220,13 +219,13 @@ static void set_local_layers(struct keys *k, const struct sw_model *m)
         (void)json_object_del(k->object, "sliding_window_pattern");
     if (!sw_family_reads(m->family, SW_READS_QUERY_SCALAR))
         return;
-    /* transformers 5 takes no real number for it */
+    /* transformers 5 requires an integer */
     const double scalar = m->query_pre_attn_scalar;
     set(k, "query_pre_attn_scalar",
         scalar == floor(scalar) ? json_integer((json_int_t)scalar) : json_real(scalar));
 }
 
-/* Layers before the first with a window: what max_window_layers says. */
+/* Layers before the first with a window: max_window_layers. */
 static int32_t layers_before_window(const struct sw_model *m)
 {
     int32_t layer = 0;
@@ -235,7 +234,7 @@ static int32_t layers_before_window(const struct sw_model *m)
     return m->sliding_window != 0 ? layer : m->layers;
 }
 
-/* keep_window: the original's keys mean this window. */
+/* keep_window: true if the original's keys mean this window. */
 static void set_attention(struct keys *k, const struct sw_model *m, bool keep_window)
 {
     set_rope(k, m);
@@ -266,7 +265,7 @@ static void set_dtype(struct keys *k, enum sw_stored_dtype dtype, bool keep_orig
     const char *was = json_string_value(json_object_get(k->object, "dtype"));
     if (was == NULL)
         was = json_string_value(json_object_get(k->object, "torch_dtype"));
-    /* The text of a checkpoint, given as the original of the next, must come out unchanged. */
+    /* A checkpoint's own text as the next original must stay unchanged. */
     if (!keep_original)
         (void)json_object_del(k->object, ORIGINAL_DTYPE);
     else if (was != NULL && dtype != SW_STORED_DTYPES && strcmp(was, dtype_words[dtype]) != 0)
@@ -279,8 +278,8 @@ static void set_dtype(struct keys *k, enum sw_stored_dtype dtype, bool keep_orig
 
 /* ---- Text ---- */
 
-/* The fewest digits that read back as the same double; never as an integer, which a strict class
- * would not take for a number. */
+/* Writes the shortest digits that read back as the same double; never as an integer, which a strict
+ * class would refuse. */
 static void write_real(struct sw_json *j, const char *key, double value)
 {
     char text[40];
@@ -295,7 +294,7 @@ static void write_real(struct sw_json *j, const char *key, double value)
     sw_json_raw(j, key, text, (size_t)length);
 }
 
-/* A string that may have NULs. */
+/* Writes a string that may contain NULs. */
 static int write_string(struct sw_json *j, const char *key, const json_t *value)
 {
     const char *text = json_string_value(value);
@@ -377,7 +376,7 @@ static int write_text(json_t *root, char **out, struct sw_error *err)
 
 /* ---- Reading back ---- */
 
-/* The model that a text describes; false: none. Errors: memory. */
+/* Reads the model that a text describes. Errors: memory. */
 static int read_model(const char *text, bool *described, struct sw_model *model,
                       struct sw_error *err)
 {
@@ -393,7 +392,7 @@ static int read_model(const char *text, bool *described, struct sw_model *model,
     return 0;
 }
 
-/* A file that would be read as another model is never written. */
+/* Checks that the text reads back as the same model. */
 static int check(const char *text, const struct sw_model *model, struct sw_error *err)
 {
     struct sw_model again;
@@ -408,7 +407,7 @@ static int check(const char *text, const struct sw_model *model, struct sw_error
                    what != NULL ? ": read back, its " : "", what != NULL ? what : "");
 }
 
-/* Takes the text part of a model of text and images, whose tokens stand outside. */
+/* Takes the text part of a multimodal model, whose tokens stand outside it. */
 static void take_text_part(json_t **root)
 {
     static const char *const outside[] = {"bos_token_id", "eos_token_id", "pad_token_id"};
@@ -465,10 +464,10 @@ static int config_json(const struct sw_model *model, enum sw_stored_dtype dtype,
         goto out;
     set_sizes(&k, model);
     set_attention(&k, model, keep_window);
-    if (original == NULL) { /* not the class's: the tokenizer is unknown */
+    if (original == NULL) { /* not the class's defaults: the tokenizer is unknown */
         set(&k, "bos_token_id", json_null());
         set(&k, "eos_token_id", json_null());
-        if (model->family == SW_FAMILY_PHI3) /* 32000, which the vocabulary need not have */
+        if (model->family == SW_FAMILY_PHI3) /* default 32000 may exceed the vocabulary */
             set(&k, "pad_token_id", json_null());
     }
     set_dtype(&k, dtype, keep_original_dtype);

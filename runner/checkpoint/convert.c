@@ -8,13 +8,13 @@
 
 enum { BATCH = 256 };
 
-/* Numbers on their way from one dtype to another, aligned: the loops over them are vectorised. */
+/* Aligned buffers of numbers, so that conversion loops are vectorised. */
 union batch {
     uint16_t half[BATCH];
     double wide[BATCH];
 };
 
-/* odd: for rounding once more. */
+/* odd: true to round to odd, before a second rounding. */
 static void widen(float *to, const char *from, enum sw_stored_dtype dtype, bool odd, int64_t count)
 {
     union batch b;
@@ -73,8 +73,8 @@ void sw_convert_numbers(void *to, enum sw_stored_dtype to_dtype, const void *fro
     }
 }
 
-/* Bits of the least magnitude that is not finite once converted: infinity, or what is rounded to
- * it, from half way behind the largest number on (whose last bit is odd). */
+/* Bits of the smallest magnitude whose conversion is not finite: infinity, or half way past the
+ * largest number (whose last bit is odd). */
 static uint64_t least_infinite(enum sw_stored_dtype from, enum sw_stored_dtype to)
 {
     switch (from) {
@@ -92,8 +92,8 @@ static uint64_t least_infinite(enum sw_stored_dtype from, enum sw_stored_dtype t
     }
 }
 
-/* The highest bit of some sum: each magnitude with what lifts the least infinite one to that bit.
- */
+/* Adds to each magnitude so that only the smallest non-finite one or larger sets the highest bit;
+ * ORs the sums. */
 #define FINITE(NAME, TYPE, SIGN)                                                                   \
     static bool NAME(const char *from, TYPE least, int64_t count)                                  \
     {                                                                                              \

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-/* How many more are to lie there at once. One that is replaced goes after the one that replaces it
+/* Number of further checkpoints existing at once. A replaced one is deleted after its replacement
  * is whole. */
 static int64_t count_wanted(const char *folder, int64_t keep, int64_t saves)
 {
@@ -23,7 +23,7 @@ static int64_t count_wanted(const char *folder, int64_t keep, int64_t saves)
     return wanted < saves ? wanted : saves;
 }
 
-/* Of the folder, or of the nearest one above it: it is made by the first save. */
+/* Finds the disk of the folder or its nearest existing parent: the first save makes the folder. */
 static int find_disk(const char *folder, struct statvfs *disk)
 {
     char *path = strdup(folder);

@@ -1,4 +1,4 @@
-/* A copy of a model with numbers of another dtype, file by file, tensor by tensor, in pieces. */
+/* Copies a model in another dtype, file by file, tensor by tensor, in pieces. */
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/number.h"
@@ -19,20 +19,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The largest number is four times the smallest. */
+/* The widest number is four times the narrowest. */
 enum { PIECE_BYTES = 1 << 20, GROWTH = 4, LENGTH_BYTES = 8, CONFIG_MOST_BYTES = 1 << 24 };
 
 struct export
 {
     struct sw_model_folder from;
-    struct sw_checked checked;      /* of `from` */
-    struct sw_model_folder adapter; /* that is merged into `from`; path NULL: none */
-    struct sw_adapter_merge *merge; /* of that; NULL: none */
-    double *wide;                   /* [PIECE_BYTES / 2], of what is merged; NULL: nothing is */
-    enum sw_stored_dtype dtype;     /* SW_STORED_DTYPES: as they are */
+    struct sw_checked checked;      /* for `from` */
+    struct sw_model_folder adapter; /* to merge into `from`; path NULL: none */
+    struct sw_adapter_merge *merge; /* NULL: no adapter */
+    double *wide;                   /* [PIECE_BYTES / 2] for merging; NULL: none */
+    enum sw_stored_dtype dtype;     /* SW_STORED_DTYPES: unchanged */
     char *to, *aside;               /* folders */
-    int claim;                      /* the folder aside, locked; -1: not made */
-    char *config;                   /* of the original */
+    int claim;                      /* the temporary folder, locked; -1: not made */
+    char *config;                   /* the original's */
     char *piece, *converted;        /* [PIECE_BYTES], [PIECE_BYTES * GROWTH] */
     struct sw_error *err;
 };
@@ -55,7 +55,7 @@ struct source {
     char *path;
 };
 
-/* needed: a file that a manifest must have. */
+/* needed: true if the manifest must have the file. */
 static int open_source(struct export *e, const char *name, bool needed, struct source *out)
 {
     struct stat status;
@@ -70,7 +70,7 @@ static int open_source(struct export *e, const char *name, bool needed, struct s
     return sw_checked_open(&e->checked, e->from.path, name, out->bytes, needed, e->err);
 }
 
-/* Exactly the next `bytes` bytes, compared with the manifest. */
+/* Reads exactly `bytes` bytes and compares them with the manifest. */
 static int read_source(struct export *e, struct source *source, void *out, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
@@ -116,7 +116,7 @@ static int write_at(struct export *e, int handle, const char *path, const void *
     return 0;
 }
 
-/* Closes it when `status` is that of what was written, and makes it durable when that is 0. */
+/* Closes a written file; makes it durable if `status` is 0. */
 static int finish(struct export *e, int handle, const char *path, int status)
 {
     if (handle < 0)
@@ -137,9 +137,9 @@ static int sync_folder(struct export *e, const char *path)
 
 struct copied {
     const struct sw_safetensor *from;
-    enum sw_stored_dtype to; /* SW_STORED_DTYPES: bytes as they are */
-    int64_t element_bytes;   /* of what is written */
-    int64_t bytes, at;       /* at: behind the header */
+    enum sw_stored_dtype to; /* SW_STORED_DTYPES: unchanged bytes */
+    int64_t element_bytes;   /* width as written */
+    int64_t bytes, at;       /* at: after the header */
 };
 
 static int64_t count_elements(const struct sw_safetensor *t)
@@ -163,7 +163,7 @@ static struct copied plan_tensor(const struct export *e, const struct sw_safeten
     return c;
 }
 
-/* The widest first, so that every number is aligned; else as they were. */
+/* Orders by width, widest first, so that numbers are aligned; else as before. */
 static int compare_widths(const void *left, const void *right)
 {
     const struct copied *a = *(struct copied *const *)left, *b = *(struct copied *const *)right;
@@ -172,7 +172,7 @@ static int compare_widths(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* The header's text, without padding; malloc'ed, NULL: no memory. */
+/* Text of the header without padding, malloc'ed; NULL: no memory. */
 static char *header_text(struct copied *const *order, int32_t count, size_t *bytes)
 {
     char *text = NULL;
@@ -206,7 +206,7 @@ static char *header_text(struct copied *const *order, int32_t count, size_t *byt
     return NULL;
 }
 
-/* Says where each tensor goes and writes the header; *data_begin: where data begins. */
+/* Places the tensors and writes the header; *data_begin: start of data. */
 static int write_header(struct export *e, int handle, const char *path, struct copied *copied,
                         int32_t count, int64_t *data_begin)
 {
@@ -241,7 +241,7 @@ out:
     return status;
 }
 
-/* e->piece, count numbers, to e->converted. */
+/* Converts count numbers from e->piece to e->converted. */
 static int convert(struct export *e, const struct source *source, const struct copied *c,
                    int64_t count)
 {
@@ -261,7 +261,7 @@ static int convert(struct export *e, const struct source *source, const struct c
                       "'%s' has %g, which is %s", c->from->name, number, why[c->to]);
 }
 
-/* Converts likewise numbers [first, first + count) of a weight with an adapter, rounded once. */
+/* Converts numbers [first, first + count) of a weight with an adapter, rounded once. */
 static int merge_piece(struct export *e, const struct source *source, const struct copied *c,
                        int64_t first, int64_t count)
 {
@@ -308,7 +308,7 @@ static int copy_tensor(struct export *e, struct source *source, int handle, cons
     return 0;
 }
 
-/* The header was read before: it is read again for its checksum alone. */
+/* Reads the header again for its checksum. */
 static int skip_header(struct export *e, struct source *source, const struct sw_safetensors *header)
 {
     if (source->bytes != header->file_bytes)
@@ -323,7 +323,7 @@ static int skip_header(struct export *e, struct source *source, const struct sw_
     return 0;
 }
 
-/* *bytes: of its tensors, is added to. */
+/* Adds the tensors' bytes to *bytes. */
 static int copy_model_file(struct export *e, const struct sw_folder_file *file, int64_t *bytes)
 {
     const struct sw_safetensors *header = &file->header;
@@ -359,7 +359,7 @@ out:
 
 /* ---- Other files ---- */
 
-/* The folder aside in which the file is to be; again: it is there, and has it. */
+/* Makes the file's folder in the temporary one; again: true if it already exists. */
 static int make_within(struct export *e, const char *name, bool again)
 {
     char *path = sw_path_join(e->aside, name);
@@ -374,7 +374,7 @@ static int make_within(struct export *e, const char *name, bool again)
     return status;
 }
 
-/* write: false: only to compare it with the manifest. */
+/* write: false: only compares with the manifest. */
 static int copy_other(struct export *e, const char *name, bool needed, bool write)
 {
     struct source source;
@@ -454,7 +454,7 @@ static int read_config(struct export *e)
     return status;
 }
 
-/* The tokenizer's files, but those that the adapters' folder gave before. */
+/* Copies tokenizer files, except those already copied from the adapters' folder. */
 static int copy_others(struct export *e)
 {
     for (int32_t i = 0; i < e->from.other_count; i++) {
@@ -467,7 +467,7 @@ static int copy_others(struct export *e)
     return 0;
 }
 
-/* Adapters by themselves. */
+/* Writes adapters separately. */
 static int write_adapter(struct export *e)
 {
     int64_t bytes = 0;
@@ -499,7 +499,7 @@ static int write_model(struct export *e)
     return sync_folder(e, e->aside);
 }
 
-/* Deletes what is in the folder that is written aside: files, and folders of files. */
+/* Empties the temporary folder: files, and folders of files. */
 static int empty(int folder, bool within)
 {
     DIR *stream = folder >= 0 ? fdopendir(folder) : NULL;
@@ -536,7 +536,7 @@ static int refuse_existing(struct export *e)
                       "already exists; give the copy another name, or remove it");
 }
 
-/* The names of both folders; what stands at TO is not touched. */
+/* Derives both folders' names; does not touch TO. */
 static int name_folders(struct export *e, const char *to)
 {
     size_t length = strlen(to);
@@ -552,8 +552,8 @@ static int name_folders(struct export *e, const char *to)
     return refuse_existing(e);
 }
 
-/* Makes the folder aside, ours alone until this process ends: what one that was killed left there
- * goes, one that another writes is refused. */
+/* Makes the temporary folder and locks it until the process ends: removes a killed export's
+ * leftovers, refuses one that another process writes. */
 static int make_aside(struct export *e)
 {
     struct stat held, there;
@@ -566,7 +566,7 @@ static int make_aside(struct export *e)
     if (folder < 0)
         return cannot(e, "open the folder", e->aside);
     const bool busy = flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-    /* the other may have put it in place, or dropped it, since it was opened here */
+    /* another process may have renamed or removed it since it was opened */
     if (busy || fstat(folder, &held) != 0 || lstat(e->aside, &there) != 0 ||
         held.st_ino != there.st_ino || held.st_dev != there.st_dev) {
         close(folder);
@@ -592,7 +592,7 @@ static int put_in_place(struct export *e)
 
 /* ---- Adapters ---- */
 
-/* The folder of the model that adapters stand on. */
+/* Opens the adapters' base model. */
 static int open_base(struct export *e, const char *path)
 {
     const struct sw_manifest *then = &e->checked.manifest;
@@ -632,7 +632,7 @@ static int open_base(struct export *e, const char *path)
     return status;
 }
 
-/* Reads the adapters once, for their checksums, and takes what is beside them. */
+/* Reads the adapters once for their checksums, and copies the files beside them. */
 static int take_adapter(struct export *e)
 {
     const struct sw_folder_file *file = &e->from.file[0];
@@ -652,7 +652,7 @@ static int take_adapter(struct export *e)
     return status;
 }
 
-/* From here on `from` is the model, into which its adapters are merged. */
+/* Switches `from` to the model that the adapters are merged into. */
 static int begin_merge(struct export *e, const char *base)
 {
     e->wide = malloc((size_t)PIECE_BYTES * GROWTH);

@@ -10,7 +10,7 @@
 
 struct arguments {
     struct sw_export_options options;
-    char **path; /* the two that it takes */
+    char **path; /* FROM and TO */
 };
 
 static const struct sw_word dtypes[] = {{.text = "bf16", .value = SW_STORED_BF16},

@@ -5,7 +5,7 @@
 #include "core/base/arguments.h"
 
 extern const struct sw_argument sw_export_rows[];
-/* argv [argc] is what stands behind the command. Errors: as sw_arguments_parse, sw_model_export. */
+/* argv [argc]: arguments after the command. Errors: as sw_arguments_parse, sw_model_export. */
 int sw_export_command(int argc, char **argv, struct sw_error *err);
 
 #endif

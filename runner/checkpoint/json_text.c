@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BIG_KEY "\xff" /* no UTF-8, so in no text */
+#define BIG_KEY "\xff" /* invalid UTF-8, so in no text */
 
 const char *sw_json_big(const json_t *value)
 {
@@ -59,12 +59,12 @@ static json_t *value_of(enum sw_json_event event, const struct sw_json_reader *r
     }
 }
 
-/* What is read, and the containers that are open. */
+/* Tree being built, with its open containers. */
 struct tree {
     struct sw_json_reader reader;
     json_t *root, *open[SW_JSON_READ_DEPTH];
     int32_t depth;
-    char *key; /* of the next value */
+    char *key; /* the next value's */
 };
 
 static bool take_key(struct tree *t)
@@ -86,7 +86,7 @@ static bool take_key(struct tree *t)
     return true;
 }
 
-/* Puts the value, which may be NULL, where it belongs. */
+/* Attaches the value, which may be NULL, to the open container. */
 static bool attach(struct tree *t, json_t *value, bool is_container)
 {
     json_t *parent = t->depth > 0 ? t->open[t->depth - 1] : NULL;

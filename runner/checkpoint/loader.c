@@ -16,14 +16,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes of a chunk: a MiB for each rank, which messages are parts of. Few of them stay in a cache
- * that cores share, the most bound what loading allocates. */
+/* Size of a chunk: a MiB per rank, of which messages are parts. The minimum keeps rounds few while
+ * a shared cache holds a chunk; the maximum bounds loading's memory. */
 enum { CHUNK_RANK_BYTES = 1 << 20, CHUNK_LEAST_BYTES = 4 << 20, CHUNK_MOST_BYTES = 16 << 20 };
 
 /* ---- Resident memory ---- */
 
-/* Growth from what it was before, beside `filled` bytes of the arena, whose pages are nobody's
- * before. Where the process once had more than it needed now, at least the growth. */
+/* Growth of resident memory besides `filled` bytes of the arena, whose pages were untouched. If the
+ * process once had more than it needed now, a lower bound. */
 static int64_t resident_growth(int64_t before, int64_t filled)
 {
     const int64_t most = sw_self_resident_bytes("VmHWM:");
@@ -114,7 +114,7 @@ static int check_listed(const char *folder, const struct sw_manifest *m,
     return 0;
 }
 
-/* A tied head that is stored beside the embedding must be the embedding. */
+/* Checks that a tied head stored beside the embedding equals it. */
 static int check_tied(const char *folder, const struct sw_placement *p,
                       const struct sw_stored_tensor *copy, struct sw_error *err)
 {
@@ -161,15 +161,15 @@ out:
     return status;
 }
 
-/* What rank 0 finds, and the others are told. */
+/* Rank 0's findings, broadcast to the others. */
 struct found {
     struct sw_placement placement; /* not dealt */
     struct sw_manifest manifest;
-    char *text; /* of the manifest, NULL: there is none */
+    char *text; /* the manifest's; NULL: none */
     size_t text_bytes;
 };
 
-/* Opens the folder; *damaged: what cannot be opened is not what was written. */
+/* Opens the folder; *damaged: true if it differs from what was written. */
 static int open_folder(struct sw_loading *loading, struct found *f, struct sw_model_folder *out,
                        struct sw_error *err)
 {
@@ -253,8 +253,8 @@ static int tell(const struct sw_launch *launch, const char *folder, struct found
 
 /* ---- Reading and spreading ---- */
 
-/* Messages must fit the buffers that saving has; those of the model that adapters stand on do not,
- * since its tensors are so much larger. */
+/* Chunk size: messages must fit the buffers of saving, except for adapters' base model, whose
+ * tensors are so much larger. */
 static int64_t chunk_bytes(const struct sw_rank *rank, enum sw_origin origin)
 {
     const int64_t planned = rank->programs->save.chunk_bytes; /* 0: the set saves nothing */
@@ -264,7 +264,7 @@ static int64_t chunk_bytes(const struct sw_rank *rank, enum sw_origin origin)
     return origin == SW_ORIGIN_RUN && planned > 0 && planned < bytes ? planned : bytes;
 }
 
-/* Everything that the load of one origin needs. */
+/* State of loading one origin. */
 struct load {
     struct sw_rank *rank;
     struct found *found;
@@ -282,7 +282,7 @@ static int place(void *context, const struct sw_stretch *stretch, const char *da
     return sw_mover_place(l->mover, stretch, data, err);
 }
 
-/* Each thread places, or meets, what it read: nobody else is to be told of it. */
+/* Reads with threads that place or measure their own data: no messages. */
 static int run_alone(struct load *l, sw_stretch_visitor visit, struct sw_error *err)
 {
     struct sw_error why = {0};
@@ -301,8 +301,8 @@ static int read_chunk(struct load *l, int32_t round, char *data, struct sw_error
     return sw_fail_as(err, &why);
 }
 
-/* A rank whose files are bad goes on with what is in its memory: the others wait for its messages.
- * Nothing of it is used. */
+/* Sends chunks. A rank with bad files sends whatever is in its memory: the others wait for its
+ * messages, and discard everything. */
 static int spread(struct load *l, struct sw_error *err)
 {
     int status = 0;
@@ -322,9 +322,9 @@ static int spread(struct load *l, struct sw_error *err)
     return status;
 }
 
-/* The ranks of one machine read chunks into memory that all of them see, and each places what it
- * holds of every chunk: nothing is sent. While one reads the next chunk others may place the one
- * before; the barrier parts it from the one before that. */
+/* Ranks of one machine read chunks into shared memory, and each places its elements of every chunk:
+ * no messages. While one reads the next chunk others may place the previous; the barrier keeps them
+ * within one chunk. */
 static int spread_windows(struct load *l, const struct sw_windows *windows, struct sw_error *err)
 {
     const struct sw_comm *comm = l->rank->comm;
@@ -349,7 +349,7 @@ static int spread_windows(struct load *l, const struct sw_windows *windows, stru
     return status;
 }
 
-/* Collective, of several ranks. */
+/* Collective, for several ranks. */
 static int spread_among(struct load *l, struct sw_error *err)
 {
     struct sw_windows windows = {0};
@@ -395,7 +395,7 @@ static int meet_chunks(struct load *l, struct sw_error *err)
     return status;
 }
 
-/* The scales of what is in 8 bits, from a reading of its own. Collective. */
+/* Measures the scales of 8-bit weights with a separate reading. Collective. */
 static int measure(struct load *l)
 {
     struct sw_rank *rank = l->rank;
@@ -410,7 +410,7 @@ static int measure(struct load *l)
 
 /* ---- One origin ---- */
 
-/* Looks at what was found of the tensors of which this rank placed numbers, and at all scales. */
+/* Checks for numbers that are not finite in this rank's tensors and in all scales. */
 static int check_finite(const struct load *l, struct sw_error *err)
 {
     static const char *const of[] = {[SW_STORED_MODEL] = "",
@@ -450,7 +450,7 @@ static int open_load(struct load *l, enum sw_origin origin, struct sw_error *err
                : 0;
 }
 
-/* Bytes of the arena, where it is the host's, of the rows that the files have. */
+/* Bytes of the arena, if in host memory, of rows found in the files. */
 static int64_t filled_bytes(const struct load *l)
 {
     const struct sw_state *state = &l->rank->programs->state;
@@ -478,7 +478,7 @@ static int load(struct sw_rank *rank, enum sw_origin origin, struct found *f,
     } else if (l.scales.count == 0 || measure(&l) == 0) {
         sw_mover_quantize(l.mover, &l.scales);
         status = is_alone(&l) ? run_alone(&l, place, err) : spread_among(&l, err);
-        /* what a rank holds came from all of them */
+        /* a rank's elements came from all ranks */
         if (sw_launch_max(launch, status != 0) == 0)
             status = check_finite(&l, err);
     } else {
@@ -507,7 +507,7 @@ static bool is_named(const char *folder)
     return folder != NULL && *folder != '\0';
 }
 
-/* Collective. The rows of one origin. */
+/* Collective. Loads the rows of one origin. */
 static int load_origin(struct sw_rank *rank, enum sw_origin origin, struct sw_loading *loading,
                        struct sw_manifest *manifest)
 {
@@ -539,7 +539,7 @@ int sw_loader_load(struct sw_rank *rank, struct sw_loading *loading, struct sw_m
     loading->bytes_read = loading->reads = loading->filled_bytes = 0;
     loading->damaged = false;
     *manifest = (struct sw_manifest){0};
-    /* what is read goes into tiles at once */
+    /* data is tiled while loading */
     const bool tiles = sw_mover_tiles(rank->device);
     const unsigned tiled = (tiles && is_named(base.folder) ? 1u << SW_ORIGIN_BASE : 0) |
                            (tiles && is_named(loading->folder) ? 1u << SW_ORIGIN_RUN : 0);

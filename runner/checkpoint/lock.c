@@ -18,40 +18,40 @@
 enum { TEXT_BYTES = 1024, COUNT_DIGITS = 12, RENEWALS_UNTIL_STALE = 3, MOST_TRIES = 64 };
 static const double default_renew_s = 30;
 
-/* Who holds it. `pid_space` is the machine since it was started and its space of process ids: only
- * there a pid means anything. */
+/* Holder of a lock. `pid_space`: the machine since its boot, and its pid namespace, in which a pid
+ * is meaningful. */
 struct record {
     char host[256], job[64], pid_space[128];
     int64_t pid, attempt;
-    uint64_t start; /* of the process, in the kernel's ticks; 0: unknown */
+    uint64_t start; /* start time of the process in kernel ticks; 0: unknown */
 };
 
 struct sw_lock {
-    char *path, *aside, *taken; /* taken: where a file goes that is taken away */
-    char *takeover;             /* who has this may remove the lock of one that is gone */
+    char *path, *aside, *taken; /* taken: name for a file taken away */
+    char *takeover;             /* right to remove a dead holder's lock */
     struct record me;
     double renew_s;
-    int handle; /* of our file, which only we write */
+    int handle; /* our file's, which only we write */
     off_t count_at;
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
-    bool runs, ends; /* the thread; it is told to end */
+    bool runs, ends; /* state of the thread; request to end */
     atomic_bool lost;
 };
 
 /* ---- Processes ---- */
 
-/* When a process was started: 0: there is none, or only what is left of it: it was killed, and is
- * still giving back its memory, or in a call that waits for a disk. */
+/* Start time of a process; 0: none, or only remains: killed and freeing its memory, or blocked on a
+ * disk. */
 static uint64_t start_of(int64_t pid)
 {
-    enum { EXITING = 4 }; /* PF_EXITING of Linux */
+    enum { EXITING = 4 }; /* Linux's PF_EXITING */
     char path[64], line[1024], state = 'X';
     unsigned long long start = 0, flags = 0, pending = 0;
     snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", pid);
     sw_file_first_line(path, line, sizeof line);
-    const char *behind = strrchr(line, ')'); /* its name may hold anything */
+    const char *behind = strrchr(line, ')'); /* the process name may contain anything */
     if (behind == NULL || sscanf(behind + 1,
                                  " %c %*s %*s %*s %*s %*s %llu %*s %*s %*s %*s %*s %*s %*s %*s %*s "
                                  "%*s %*s %*s %llu %*s %*s %*s %*s %*s %*s %*s %*s %llu",
@@ -89,7 +89,7 @@ static bool is_shown(const char *text)
     return true;
 }
 
-/* The line of `key`, without it; cut to `bytes`. */
+/* Value of the line with `key`, truncated to `bytes`. */
 static bool read_word(const char *text, const char *key, char *out, size_t bytes)
 {
     const char *line = strstr(text, key);
@@ -117,7 +117,7 @@ static bool read_record(const char *text, struct record *out)
     return out->pid > 0;
 }
 
-/* The text of a lock; -1 and errno. Opened anew each time: NFS looks at the server then. */
+/* Reads a lock's text; -1 with errno. Opens it anew each time, so that NFS asks the server. */
 static int read_text(const char *path, char text[TEXT_BYTES])
 {
     const int handle = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -142,12 +142,12 @@ static int fail_to_write(const struct sw_lock *lock, struct sw_error *err)
                          "or checkpoint.directory");
 }
 
-/* Our record in a file aside, on the disk. */
+/* Writes our record to a temporary file, synced. */
 static int write_aside(struct sw_lock *lock, struct sw_error *err)
 {
     char text[TEXT_BYTES];
     const int bytes = write_record(&lock->me, text);
-    (void)unlink(lock->aside); /* of a process that died with this number */
+    (void)unlink(lock->aside); /* left by a dead process with this pid */
     lock->handle = open(lock->aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (lock->handle < 0)
         return fail_to_write(lock, err);
@@ -158,8 +158,8 @@ static int write_aside(struct sw_lock *lock, struct sw_error *err)
     return 0;
 }
 
-/* Takes a file away if it still reads as `text`. One that was put there in the meantime goes back:
- * it is the same file, and its holder does not notice. */
+/* Removes a file if it still reads as `text`. A newer one is put back: the same file, unnoticed by
+ * its holder. */
 static int take_away(const struct sw_lock *lock, const char *path, const char *text,
                      struct sw_error *err)
 {
@@ -167,7 +167,7 @@ static int take_away(const struct sw_lock *lock, const char *path, const char *t
     if (rename(path, lock->taken) != 0)
         return errno == ENOENT ? 0 : fail_to_write(lock, err);
     if (read_text(lock->taken, found) == 0 && strcmp(found, text) != 0)
-        (void)link(lock->taken, path) /* another may have come first: then it is theirs */;
+        (void)link(lock->taken, path) /* another file may be there first: then it is theirs */;
     (void)unlink(lock->taken);
     return 0;
 }
@@ -187,8 +187,7 @@ static enum judgement judge(const struct record *me, const struct record *other)
     return other->start == 0 || other->start == start_of(other->pid) ? IS_HELD : IS_DEAD;
 }
 
-/* Watches a lock of which nothing is known for as long as its holder may sleep. *same: it did not
- * change. */
+/* Watches an unknown lock for as long as its holder may sleep. *same: true if it did not change. */
 static void watch(const struct sw_lock *lock, const char *text, bool *same)
 {
     const double until = sw_clock_now() + RENEWALS_UNTIL_STALE * lock->renew_s;
@@ -203,10 +202,10 @@ static void watch(const struct sw_lock *lock, const char *text, bool *same)
     }
 }
 
-/* Gives our record the name `path`, which nothing may have. link(2) makes a name or fails, on NFS
- * too; whether it did is told by the count of names, since its answer may be lost. A file system
- * without it has O_EXCL, which is as good where it is local: then *handle (NULL: not wanted) is the
- * new file's. Not having it is no error. */
+/* Creates `path` with our record if no file has the name. link(2) is atomic, on NFS too; the link
+ * count tells if it succeeded, since its reply may be lost. File systems without link use O_EXCL,
+ * equally safe if local; *handle (NULL: not wanted) is then the new file's. False, without an
+ * error: the name is taken. */
 static bool put_in_place(const struct sw_lock *lock, const char *path, int *handle,
                          struct sw_error *err)
 {
@@ -239,7 +238,7 @@ static bool put_in_place(const struct sw_lock *lock, const char *path, int *hand
     return false;
 }
 
-/* Another removes the lock of one that is gone, which takes an instant; or died in that instant. */
+/* Waits while another process removes a dead holder's lock, an instant; it may itself have died. */
 static void wait_for_takeover(const struct sw_lock *lock, int32_t tries)
 {
     const struct timespec sleep = {.tv_nsec = 1000000L * (tries + 1)};
@@ -254,8 +253,8 @@ static void wait_for_takeover(const struct sw_lock *lock, int32_t tries)
     (void)nanosleep(&sleep, NULL);
 }
 
-/* Removes the lock that reads as `text`, of one that is gone. One process at a time looks and
- * removes: else a slow one would remove the lock that another has put there since. */
+/* Removes a dead holder's lock that reads as `text`. One process at a time checks and removes: a
+ * slow one could remove a lock that another has put there since. */
 static int remove_dead(const struct sw_lock *lock, const char *text, int32_t tries,
                        struct sw_error *err)
 {
@@ -275,7 +274,7 @@ static int remove_dead(const struct sw_lock *lock, const char *text, int32_t tri
     return status;
 }
 
-/* "pid 17 on host n3 (job 42, attempt 1)" */
+/* Formats "pid 17 on host n3 (job 42, attempt 1)". */
 static void describe(const struct record *r, char *out, size_t bytes)
 {
     snprintf(out, bytes, "pid %" PRId64 " on host %.100s (%s%s%sattempt %" PRId64 ")", r->pid,
@@ -283,7 +282,7 @@ static void describe(const struct record *r, char *out, size_t bytes)
              r->attempt);
 }
 
-/* Somebody has the lock: takes it away when its holder is gone. Returns -1 when it is not. */
+/* Removes an existing lock if its holder is gone; -1 if not. */
 static int push_aside(const struct sw_lock *lock, const char *folder, int32_t tries,
                       char note[SW_LOCK_NOTE_BYTES], struct sw_error *err)
 {
@@ -299,7 +298,7 @@ static int push_aside(const struct sw_lock *lock, const char *folder, int32_t tr
     if (found == IS_UNKNOWN) {
         watch(lock, text, &same);
         if (!same && access(lock->path, F_OK) != 0)
-            return 0; /* it was released */
+            return 0; /* released meanwhile */
     }
     if (found == IS_HELD || !same)
         return sw_fail(err, SW_ENVIRONMENT, "'%.300s' is in use by %s; wait for it, or end it",
@@ -319,7 +318,7 @@ static int push_aside(const struct sw_lock *lock, const char *folder, int32_t tr
 
 /* ---- Renewing ---- */
 
-/* Whether the file at its place is ours. What cannot be looked at is believed to be. */
+/* True if the file is ours; also if it cannot be read. */
 static bool is_ours(const struct sw_lock *lock)
 {
     struct stat own, there;
@@ -337,7 +336,7 @@ static void renew(const struct sw_lock *lock, int64_t count)
     char digits[32];
     snprintf(digits, sizeof digits, "%0*" PRId64, COUNT_DIGITS, count);
     if (pwrite(lock->handle, digits, COUNT_DIGITS, lock->count_at) == COUNT_DIGITS)
-        (void)fsync(lock->handle); /* what fails now is tried again the next time */
+        (void)fsync(lock->handle); /* retried at the next renewal */
 }
 
 static void *keep_renewing(void *context)
@@ -365,7 +364,7 @@ static void *keep_renewing(void *context)
     return NULL;
 }
 
-/* Its thread takes no signal: those are the process's. */
+/* Starts a thread that takes none of the process's signals. */
 static int start_thread(struct sw_lock *lock, struct sw_error *err)
 {
     pthread_condattr_t clock;

@@ -18,11 +18,11 @@ static const char before[] = "base_model.model.", a_ending[] = ".lora_A.weight",
 
 struct sw_adapter_merge {
     const struct sw_model_folder *adapter;
-    struct sw_folder_tensor *tensor; /* [count], by name */
+    struct sw_folder_tensor *tensor; /* [count], ordered by name */
     int32_t count;
-    char *path; /* of the file */
+    char *path; /* the file's */
     int handle;
-    /* of the weight at hand */
+    /* the current weight's */
     double *a, *b; /* [rank, inputs], [outputs, rank] */
     int64_t rank, inputs;
     double scale;
@@ -56,7 +56,7 @@ static const struct sw_safetensor *find(const struct sw_adapter_merge *m, const 
     return found == NULL ? NULL : header_of(m, (int32_t)(found - m->tensor));
 }
 
-/* Reason for which a tensor of the adapter does not fit; NULL: it fits. */
+/* Reason that an adapter's tensor does not fit; NULL: it fits. */
 static const char *look(const struct sw_adapter_merge *m, const struct sw_safetensor *t,
                         const struct sw_model_folder *model,
                         const struct sw_folder_tensor *of_model, int32_t count)
@@ -145,7 +145,7 @@ void sw_adapter_merge_free(struct sw_adapter_merge *m)
     free(m);
 }
 
-/* All numbers of a tensor, malloc'ed, in fp64. */
+/* All numbers of a tensor in fp64, malloc'ed. */
 static double *read_numbers(const struct sw_adapter_merge *m, const struct sw_safetensor *t,
                             struct sw_error *err)
 {

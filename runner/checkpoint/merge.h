@@ -1,5 +1,5 @@
-/* Adapters of a folder on their way into the weights that they stand on: W + scale B A, in fp64.
- * Has one projection's A and B at a time, and an open file; borrows the folder. */
+/* Merges a folder's adapters into the base model's weights: W + scale B A, in fp64. Holds one
+ * projection's A and B at a time, and an open file; borrows the folder. */
 #ifndef SW_CHECKPOINT_MERGE_H
 #define SW_CHECKPOINT_MERGE_H
 
@@ -7,19 +7,18 @@
 
 struct sw_adapter_merge;
 
-/* Errors: SW_BAD_INPUT, at the file: tensors that are not A and B of a projection of the model, or
- * whose sizes are not those of its weight and of adapter_config.json. SW_ENVIRONMENT: memory, the
- * file cannot be read. */
+/* Errors: SW_BAD_INPUT, at the file: tensors that are not a projection's A and B, or whose sizes do
+ * not match the weight and adapter_config.json. SW_ENVIRONMENT: memory, unreadable file. */
 int sw_adapter_merge_create(const struct sw_model_folder *adapter,
                             const struct sw_model_folder *model, struct sw_adapter_merge **out,
                             struct sw_error *err);
-void sw_adapter_merge_free(struct sw_adapter_merge *merge); /* NULL: nothing */
+void sw_adapter_merge_free(struct sw_adapter_merge *merge); /* accepts NULL */
 
-/* Goes to a weight of the model, whose adapter is added from now on. *has: it has one. Errors:
- * SW_ENVIRONMENT: memory, the file cannot be read. */
+/* Loads the adapter of a model's weight, for sw_adapter_merge_add. *has: true if it has one.
+ * Errors: SW_ENVIRONMENT: memory, unreadable file. */
 int sw_adapter_merge_begin(struct sw_adapter_merge *merge, const struct sw_safetensor *weight,
                            bool *has, struct sw_error *err);
-/* Adds it to the weight's numbers [first, first + count). */
+/* Adds the adapter to the weight's numbers [first, first + count). */
 void sw_adapter_merge_add(const struct sw_adapter_merge *merge, double *numbers, int64_t first,
                           int64_t count);
 

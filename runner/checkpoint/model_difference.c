@@ -1,4 +1,4 @@
-/* In what two models differ. */
+/* Differences between two models. */
 #include "core/base/hash.h"
 #include "core/config/config.h"
 #include "runner/checkpoint/model_folder.h"
@@ -12,8 +12,8 @@
 enum form { FORM_INT64, FORM_INT32, FORM_REAL, FORM_BOOL, FORM_BYTE, FORM_SCALING, FORM_LIST };
 
 #define AT(member) offsetof(struct sw_model, member)
-/* Names as config.json has them; in the order in which a difference is told. Not here: the family,
- * which is what the rest makes of it, the longest sequence, and how parameters start. */
+/* Settings with config.json's names, in the order of reporting. Excluded: the family, which the
+ * others imply, the longest sequence, and initialization. */
 static const struct setting {
     const char *name;
     size_t offset;
@@ -64,7 +64,7 @@ static const struct setting {
 };
 #undef AT
 
-/* As config.json has it. */
+/* Formats a setting as in config.json. */
 static const char *write(const struct setting *s, const struct sw_model *model, char text[40])
 {
     const char *at = (const char *)model + s->offset;

@@ -27,7 +27,7 @@ char *sw_folder_path(const struct sw_model_folder *folder, const char *name, str
     return path;
 }
 
-/* Whether FOLDER/NAME is there. */
+/* True if FOLDER/NAME exists. */
 static bool has(const char *folder, const char *name)
 {
     struct stat status;
@@ -91,7 +91,7 @@ const struct sw_folder_tensor *sw_folder_find(const struct sw_folder_tensor *ten
 
 /* ---- Names of files ---- */
 
-/* A growing list of texts of its own. */
+/* Growing list that owns its texts. */
 struct names {
     char **name;
     int32_t count, room;
@@ -126,8 +126,8 @@ static int compare_texts(const void *left, const void *right)
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
 
-/* The names in a folder that match one of the patterns (ending with NULL), sorted; none where it
- * is not there. */
+/* Lists names in a folder that match a pattern (NULL-terminated), sorted; none if the folder is
+ * absent. */
 static int list(const char *path, const char *const *patterns, struct names *out,
                 struct sw_error *err)
 {
@@ -191,8 +191,7 @@ static int find_folder(struct sw_model_folder *folder, const char *path, struct 
     return 0;
 }
 
-/* What is small in a checkpoint of ours is what was written: what it seems to say is not believed
- * before. */
+/* Compares our checkpoint's small files with the manifest before using them. */
 static int check_written(const struct sw_model_folder *folder, bool optimizer, struct sw_error *err)
 {
     struct sw_manifest manifest;
@@ -220,7 +219,7 @@ static int read_model(struct sw_model_folder *folder, struct sw_error *err)
     for (int32_t i = 0; status != 0 && config != NULL && i < sw_config_diagnostic_count(config);
          i++) {
         const struct sw_diagnostic *d = sw_config_diagnostic(config, i);
-        if (!d->is_note) /* the first of them is told */
+        if (!d->is_note) /* reports only the first */
             sw_fail_at(err, SW_BAD_INPUT, (struct sw_place){d->file, d->line, d->column}, "%s%s%s",
                        d->message, d->help != NULL ? "; " : "", d->help != NULL ? d->help : "");
     }
@@ -229,7 +228,7 @@ static int read_model(struct sw_model_folder *folder, struct sw_error *err)
     return status;
 }
 
-/* Reads the header of FOLDER/NAME into the next place, for which there is room. named: the index
+/* Reads the header of FOLDER/NAME into the next entry, which has room. named: true if the index
  * names it. */
 static int open_file(struct sw_model_folder *folder, const char *name, enum sw_stored_group group,
                      bool named, struct sw_error *err)
@@ -271,7 +270,7 @@ static int make_room(struct sw_model_folder *folder, int32_t more, struct sw_err
     return 0;
 }
 
-/* Every tensor that the index names is in the file that it says. */
+/* Checks that every tensor is in the file named by the index. */
 static int check_index(const struct sw_model_folder *folder, const char *path,
                        const struct sw_model_index *index, struct sw_error *err)
 {
@@ -320,7 +319,7 @@ out:
     return status;
 }
 
-/* Says what is there instead of safetensors. */
+/* Reports another format found instead of safetensors. */
 static int refuse_other_formats(const struct sw_model_folder *folder, struct sw_error *err)
 {
     static const char *const pickles[] = {"*.bin", "*.pt", "*.pth", "*.ckpt", NULL};
@@ -401,7 +400,7 @@ out:
     return status;
 }
 
-/* Regular files of the folder (of `within` in it, "": itself), also through links. */
+/* Adds regular files, also through links, of the folder or its subfolder `within` ("": none). */
 static int add_other(struct sw_model_folder *folder, const char *within,
                      const char *const *patterns, struct sw_error *err)
 {

@@ -21,7 +21,7 @@ static bool ends_with(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* A file's name leads nowhere but into the folder. */
+/* Checks that a file's name stays in the folder. */
 static int check_file(const char *path, const char *tensor, const char *name, struct sw_error *err)
 {
     const struct sw_place place = {.file = path};
@@ -57,7 +57,7 @@ static int compare_texts(const void *left, const void *right)
     return strcmp(*(char *const *)left, *(char *const *)right);
 }
 
-/* The names of the files, each once. */
+/* Collects the unique file names. */
 static int collect_files(const char *path, const json_t *map, struct sw_model_index *out,
                          struct sw_error *err)
 {

@@ -1,4 +1,4 @@
-/* Where the tensors of a state lie in the files of a folder. */
+/* Locates a state's tensors in a folder's files. */
 #include "core/base/text.h"
 #include "core/config/config.h"
 #include "runner/checkpoint/folder.h"
@@ -13,7 +13,7 @@ struct matching {
     const struct sw_model_folder *folder;
     struct sw_placement *out;
     struct sw_stored_tensor *tied_copy;
-    int32_t *out_file; /* [folder->count] of the placement; -1: not in it */
+    int32_t *out_file; /* [folder->count] index in the placement; -1: not in it */
     struct sw_error *err;
 };
 
@@ -23,7 +23,7 @@ static int out_of_memory(struct matching *p)
                    p->folder->path);
 }
 
-/* What is wrong in a file of the folder. */
+/* Reports a mistake in a file of the folder. */
 static int refuse(struct matching *p, int32_t file, const char *message)
 {
     char *path = sw_folder_path(p->folder, p->folder->file[file].name, p->err);
@@ -61,7 +61,7 @@ static const char *write_shape(const int64_t *size, int32_t ndim, char text[SHAP
     return text;
 }
 
-/* Fills in where a tensor of the state is. */
+/* Sets the location of a state's tensor. */
 static int match(struct matching *p, struct sw_stored_tensor *t,
                  const struct sw_folder_tensor *found)
 {
@@ -99,7 +99,7 @@ static int match(struct matching *p, struct sw_stored_tensor *t,
     return 0;
 }
 
-/* A copy of a tensor that a tied model's files hold as well, the head: has its shape. 1: is one. */
+/* Returns 1 for a tied head also present in the files, with the right shape. */
 static int match_tied(struct matching *p, const struct sw_folder_tensor *found)
 {
     for (int32_t i = 0; i < p->out->tensor_count; i++) {
@@ -121,7 +121,7 @@ static int compare_wanted(const void *left, const void *right)
     return strcmp(*(const char *const *)left, *(const char *const *)right);
 }
 
-/* Whether the state has that parameter: a moment of it in files was saved before it was frozen. */
+/* True if the state has that parameter; files may have moments from before it was frozen. */
 static bool has_parameter(const struct matching *p, const char *name)
 {
     for (int32_t i = 0; i < p->out->tensor_count; i++)
@@ -130,7 +130,7 @@ static bool has_parameter(const struct matching *p, const char *name)
     return false;
 }
 
-/* Every tensor of the group's files is one of those that the state has, or may be passed over. */
+/* Checks that every tensor of the group's files is in the state or may be skipped. */
 static int check_others(struct matching *p, const struct sw_folder_tensor *found,
                         int32_t found_count, const char *const *wanted, int32_t wanted_count)
 {
@@ -207,7 +207,7 @@ out:
     return status;
 }
 
-/* Every file of the groups, whether the state needs anything of it or not. */
+/* Matches every file of the groups, even if the state needs none of its tensors. */
 static int match_files(struct matching *p, bool optimizer)
 {
     const struct sw_model_folder *folder = p->folder;
@@ -251,7 +251,7 @@ static void count_tensors(struct sw_placement *out)
     }
 }
 
-/* Without the moments. */
+/* Drops the moments. */
 static void keep_model(struct sw_placement *out)
 {
     int32_t kept = 0;

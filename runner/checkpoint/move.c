@@ -1,6 +1,5 @@
-/* What is packed where: on its way a message has the state's orientation and dtype, so the device
- * only copies boxes. Transposing and converting are the host's work, at the owner's, whose side of
- * a message is host memory: in place where the device's memory is the host's, else a copy of it. */
+/* Messages have the state's orientation and dtype, so the device only copies boxes. The owner's
+ * host transposes and converts, in place if device memory is the host's, else in a copy. */
 #include "runner/checkpoint/move.h"
 
 #include "core/base/int4.h"
@@ -17,36 +16,36 @@ struct sw_mover {
     struct sw_executor *executor;
     struct sw_device *device;
     struct sw_comm *comm;
-    void *allocated;                /* of the device; NULL: none */
-    char *send, *receive;           /* [chunk_bytes] in the device's memory */
-    char *host_send, *host_receive; /* the same two where that is the host's; else malloc'ed */
-    const struct sw_scales *scales; /* NULL: nothing is loaded into 8 bits */
-    int32_t not_finite; /* the first tensor of the placement with such a number; INT32_MAX: none */
+    void *allocated;                /* on the device; NULL: none */
+    char *send, *receive;           /* [chunk_bytes] in device memory */
+    char *host_send, *host_receive; /* the same buffers if that is the host's; else malloc'ed */
+    const struct sw_scales *scales; /* NULL: no weights in 8 bits */
+    int32_t not_finite; /* first tensor with a number that is not finite; INT32_MAX: none */
 };
 
-/* Context of a visitor of pieces: several threads at once have one each. */
+/* Context of a visitor of pieces, one per thread. */
 struct work {
     struct sw_mover *m;
-    char *chunk; /* the numbers as files have them; loading, it is not written to */
+    char *chunk; /* numbers as in files; read-only while loading */
 };
 
 /* ---- Places ---- */
 
-/* A piece in the orientation of its row: where it lies in a message, the shard and the chunk. */
+/* A piece in its row's orientation: its location in message, shard and chunk. */
 struct view {
-    int64_t rows, columns;                /* of the state */
-    int64_t width_bytes, shard_row_bytes; /* of a row of the piece, of the shard */
-    char *instance;                       /* of the shard's row */
-    char *shard;                          /* its first number, in the device's memory */
-    char *chunk;                          /* the same one in the chunk */
-    int64_t chunk_row_bytes;              /* of the file's tensor */
-    int64_t chunk_bytes;                  /* of the numbers that an element of the state is of */
-    int64_t file_rows, file_columns;      /* of the file, in elements of the state */
+    int64_t rows, columns;                /* in the state */
+    int64_t width_bytes, shard_row_bytes; /* row of the piece; row of the shard */
+    char *instance;                       /* start of the shard's row */
+    char *shard;                          /* its first number, in device memory */
+    char *chunk;                          /* the same in the chunk */
+    int64_t chunk_row_bytes;              /* row of the file's tensor */
+    int64_t chunk_bytes;                  /* numbers in a state element */
+    int64_t file_rows, file_columns;      /* shape of the file, in state elements */
     enum sw_stored_dtype in_file, in_state;
     bool transposed;
     const struct sw_state_row *row;
-    int64_t begin[2];    /* of the piece in the shard */
-    const float *scales; /* [file_rows]: the state is in 8 bits; else NULL */
+    int64_t begin[2];    /* first row and column of the piece in the shard */
+    const float *scales; /* [file_rows] if the state is in 8 bits; else NULL */
 };
 
 static enum sw_stored_dtype stored(enum sw_dtype dtype)
@@ -64,7 +63,7 @@ static struct view view_of(const struct work *work, const struct sw_piece *piece
     const struct sw_state_row *row = &m->exchange->state->row[t->row];
     const int64_t in_file = sw_stored_block_bytes(t);
     const int64_t in_state = (int64_t)sw_dtype_bytes(row->dtype);
-    const bool line = t->ndim == 1; /* lies in one piece: a row, not a column */
+    const bool line = t->ndim == 1; /* contiguous: a row, not a column */
     const int64_t shard_columns = line ? 1 : row->local[row->ndim - 1];
     struct view v = {.in_file = t->dtype,
                      .in_state = stored(row->dtype),
@@ -107,7 +106,7 @@ static bool is_quantized(const struct view *v)
     return sw_is_quantized(v->row->dtype);
 }
 
-/* Elements of one row of the file as the state has them. */
+/* Converts elements of one file row to the state's dtype. */
 static void convert_row(const struct view *v, int64_t row, int64_t column, int64_t count, char *to)
 {
     enum { AT_ONCE = 256 };
@@ -130,7 +129,7 @@ static void convert_row(const struct view *v, int64_t row, int64_t column, int64
     }
 }
 
-/* A tile of the file's rows and columns at a time: what is turned stays in the first cache. */
+/* Tile of the file's rows and columns: fits the first-level cache while transposed. */
 enum { TILE_ROWS = 64, TILE_COLUMNS = 256, TILE_ROW_BYTES = 512 };
 
 static int64_t tile_columns(const struct view *v, int64_t left)
@@ -180,13 +179,13 @@ static void box_from_chunk(const struct view *v, char *to, int64_t to_row_bytes)
 
 /* ---- Tiles ---- */
 
-/* True if the row's weights are put into tiles as they come. */
+/* True if the row's weights are tiled while loading. */
 static bool is_tiled(const struct sw_mover *m, const struct view *v)
 {
     return v->row->tiled && sw_mover_tiles(m->device) && sw_device_tiles(m->device, v->row->dtype);
 }
 
-/* Numbers of the piece from (row, column) of the state on, rows and columns so many bytes apart. */
+/* Tiles the piece's numbers from (row, column) of the state, at the given strides. */
 static void put_in_tiles(const struct sw_mover *m, const struct view *v, int64_t row,
                          int64_t column, int64_t rows, int64_t columns, const char *from,
                          int64_t row_apart, int64_t column_apart)
@@ -205,7 +204,7 @@ static void put_in_tiles(const struct sw_mover *m, const struct view *v, int64_t
     m->device->vtable->tile_box(m->device, v->row->dtype, v->instance, v->row->local[turned], &box);
 }
 
-/* The same of the file's rows and columns from (row, column) on, which lie at `from`. */
+/* Tiles numbers from (row, column) of the file, which lie at `from`. */
 static void put_file_in_tiles(const struct sw_mover *m, const struct view *v, int64_t row,
                               int64_t column, int64_t rows, int64_t columns, const char *from,
                               int64_t row_apart)
@@ -245,8 +244,8 @@ static void note_not_finite(struct sw_mover *m, int32_t tensor)
         ;
 }
 
-/* Codes are not looked at, what they are multiplied with is; of weights in 8 bits the scales
- * tell. */
+/* Checks for numbers that are not finite: for codes their factors; for 8-bit weights the scales are
+ * checked elsewhere. */
 static void look_at(struct sw_mover *m, const struct view *v, int32_t tensor)
 {
     bool finite = true;
@@ -267,7 +266,7 @@ static int fail_copy(const struct sw_mover *m, struct sw_error *err)
                    (int)m->comm->rank, m->device->vtable->name);
 }
 
-/* Of the shard to the message that is sent. */
+/* Copies from the shard to the message to send. */
 static int pack(void *context, const struct sw_piece *piece, struct sw_error *err)
 {
     const struct work *work = context;
@@ -280,7 +279,7 @@ static int pack(void *context, const struct sw_piece *piece, struct sw_error *er
                : fail_copy(m, err);
 }
 
-/* Of the message that came to the shard. */
+/* Copies from the received message to the shard. */
 static int unpack(void *context, const struct sw_piece *piece, struct sw_error *err)
 {
     const struct work *work = context;
@@ -317,7 +316,7 @@ static int fill(void *context, const struct sw_piece *piece, struct sw_error *er
     return 0;
 }
 
-/* Between the chunk and this rank's own shard, where the host can reach that. */
+/* Copies between the chunk and this rank's own shard, if the host can access it. */
 static int from_own(void *context, const struct sw_piece *piece, struct sw_error *err)
 {
     const struct view v = view_of(context, piece);
@@ -341,7 +340,7 @@ static int fill_own(void *context, const struct sw_piece *piece, struct sw_error
 
 /* ---- Messages ---- */
 
-/* To the host's copy of a buffer, or from it; nothing where they are one. */
+/* Copies a buffer to the host, or back; nothing if they are the same. */
 static int to_host(struct sw_mover *m, char *host, const char *from, int64_t bytes,
                    struct sw_error *err)
 {
@@ -361,8 +360,8 @@ static int to_device(struct sw_mover *m, char *to, const char *host, int64_t byt
                                                                                : fail_copy(m, err);
 }
 
-/* A communicator that queues sends device memory; the others take the host's. Where it queues, the
- * host waits for the other ranks in `settle`, which sees them fail; a copy would wait for ever. */
+/* A queuing communicator sends device memory, others host memory. With queuing, the host waits in
+ * `settle`, which notices failed ranks; a copy would wait forever. */
 static int transfer(struct sw_mover *m, int32_t to, int64_t sent, int32_t from, int64_t received,
                     bool settle, struct sw_error *err)
 {
@@ -378,7 +377,7 @@ static int transfer(struct sw_mover *m, int32_t to, int64_t sent, int32_t from, 
     return settle && m->comm->vtable->settle != NULL ? m->comm->vtable->settle(m->comm, err) : 0;
 }
 
-/* This rank's pieces of its own chunk, without a message. */
+/* Moves this rank's pieces of its own chunk, without messages. */
 static int move_own(struct work *work, int32_t round, struct sw_error *err)
 {
     struct sw_mover *m = work->m;

@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 enum {
-    BLOCK_BYTES = 2 << 20,  /* at least, where the part has so many: threads work on few of them */
-    AHEAD_BYTES = 32 << 20, /* of a file that the disk is asked for before they are read */
+    BLOCK_BYTES = 2 << 20,  /* at least, if the part is large enough: threads work on a few */
+    AHEAD_BYTES = 32 << 20, /* prefetch distance in a file */
     VISIT_BYTES = 1 << 20
 };
 
 struct sw_reading_block {
-    int32_t file, extent; /* of the placement */
+    int32_t file, extent; /* in the placement */
     int64_t at;           /* in the stream */
     int64_t position, bytes;
 };
@@ -30,7 +30,7 @@ static int64_t end_of(const struct sw_reading_block *block)
     return block->position + block->bytes;
 }
 
-/* The blocks of an extent; out NULL: their number alone. */
+/* Divides an extent into blocks; out NULL: only counts them. */
 static int64_t cut_extent(const struct sw_reading *r, int32_t e, struct sw_reading_block *out)
 {
     const struct sw_placement *p = r->exchange->placement;
@@ -132,8 +132,7 @@ static int open_file(struct sw_reading *r, const struct sw_reading_block *block,
     return r->fd[thread] < 0 ? -1 : 0;
 }
 
-/* The disk begins with what comes AHEAD_BYTES further in the extent; at its beginning, with all up
- * to there. */
+/* Prefetches what comes AHEAD_BYTES later in the extent; at its start, everything up to there. */
 static void ask_ahead(const struct sw_reading *r, const struct sw_reading_block *block, int fd)
 {
     const struct sw_extent *x = &r->exchange->placement->extent[block->extent];
@@ -173,8 +172,8 @@ static int read_block(struct sw_reading *r, const struct sw_reading_block *block
 
 /* ---- Checksums ---- */
 
-/* "'lm_head.weight'", or "'lm_head.weight' and 3 more tensors": what lies in these bytes of a file.
- */
+/* Formats "'lm_head.weight'", or "'lm_head.weight' and 3 more tensors": the tensors in these bytes
+ * of a file. */
 static void name_tensors(const struct sw_placement *p, int32_t f, int64_t begin, int64_t end,
                          char *out, size_t bytes)
 {
@@ -200,8 +199,8 @@ static int fail_slice(const struct sw_reading *r, const struct sw_reading_block 
     return fail_file(r, block, SW_BAD_INPUT, what, begin, end, err);
 }
 
-/* Compares the slices that a block has, those that are whole or the others, whose beginning or end
- * is in the blocks before or behind it: these are met in the order of the stream, by one thread. */
+/* Compares a block's slices: the whole ones, or those that continue in adjacent blocks, which one
+ * thread takes in stream order. */
 static int check_block(const struct sw_reading *r, const struct sw_reading_block *block,
                        const char *data, bool whole, struct sw_error *err)
 {
@@ -232,14 +231,14 @@ static int check_block(const struct sw_reading *r, const struct sw_reading_block
 
 /* ---- Threads ---- */
 
-/* Work that the threads share, and the error of the least number that failed. */
+/* Work shared by threads, and the error with the lowest number. */
 struct team {
     struct sw_reading *r;
     sw_stretch_visitor visit;
     void *context;
-    const struct sw_reading_block *block; /* those that are read */
-    char *data;                           /* of the chunk; or [threads, most_bytes] */
-    const struct sw_stretch *stretch;     /* that is visited */
+    const struct sw_reading_block *block; /* blocks being read */
+    char *data;                           /* the chunk's; or [threads, most_bytes] */
+    const struct sw_stretch *stretch;     /* stretch being visited */
     pthread_mutex_t lock;
     int64_t failed; /* INT64_MAX: none */
     struct sw_error err;
@@ -300,7 +299,7 @@ int sw_reading_run(struct sw_reading *r, sw_stretch_visitor visit, void *context
 
 /* ---- Chunks ---- */
 
-/* The first block that ends behind that byte of the stream. */
+/* First block that ends after that byte of the stream. */
 static int64_t block_at(const struct sw_reading *r, int64_t at)
 {
     int64_t low = 0, high = r->block_count;
@@ -314,7 +313,7 @@ static int64_t block_at(const struct sw_reading *r, int64_t at)
     return low;
 }
 
-/* Part of a block that lies in the stretch. */
+/* Part of a block within the stretch. */
 static struct sw_reading_block clip(const struct sw_reading_block *block,
                                     const struct sw_stretch *s)
 {
@@ -354,7 +353,7 @@ int sw_reading_chunk(struct sw_reading *r, int32_t round, char *data, struct sw_
     return status;
 }
 
-/* The byte of the stream where piece i of the stretch begins. */
+/* Stream position of piece i of the stretch. */
 static int64_t piece_begin(const struct team *team, int64_t i)
 {
     const struct sw_stretch *s = team->stretch;

@@ -34,7 +34,7 @@ static void format_settings(const struct sw_run_config *run, char *out, size_t b
              o->decay_steps, sw_word(sw_words_moments, o->moments));
 }
 
-/* "0.7:0.3", or the first of many and a digest of all; "none". */
+/* Formats "0.7:0.3", or the first of many and a digest of all; "none". */
 static void format_weights(const struct sw_numbers *weights, char *out, size_t bytes)
 {
     size_t used = (size_t)snprintf(out, bytes, "none");
@@ -50,7 +50,7 @@ static void format_weights(const struct sw_numbers *weights, char *out, size_t b
     }
 }
 
-/* Adds to the settings those that the order of the data and its labels follow from. */
+/* Adds the settings that determine the data's order and labels. */
 static void format_data(const struct sw_run_config *run, char *out, size_t bytes)
 {
     const size_t used = strlen(out);
@@ -101,8 +101,8 @@ static void say_number(const char *what, int64_t then, int64_t now)
                 now, then);
 }
 
-/* "precision.params fp32", "data.pack false": whether an item is no setting of the optimizer; it is
- * said. */
+/* Reports an item like "precision.params fp32" or "data.pack false"; false: it is an optimizer
+ * setting. */
 static bool say_section(const char *then, size_t then_bytes, const char *now, size_t now_bytes)
 {
     const size_t key = strcspn(now, " ");
@@ -117,8 +117,8 @@ static bool say_section(const char *then, size_t then_bytes, const char *now, si
     return true;
 }
 
-/* Of two lists of settings, "a 1, b 2", those that are not the same; the names are, but one list
- * may be shorter: an older version's. */
+/* Reports differences between two lists of settings, "a 1, b 2", with equal names; an older
+ * version's list may be shorter. */
 static void say_settings(const char *then, const char *now)
 {
     char was[256] = "", is[256] = "";
@@ -137,13 +137,13 @@ static void say_settings(const char *then, const char *now)
         fprintf(stderr, "note: the optimizer has %s now, it had %s in the checkpoint\n", is, was);
 }
 
-/* Moments of int8 are codes, which nothing else reads or makes; the others are converted. -1: these
- * two do not go together. */
+/* Checks the moments' dtypes: int8 moments are codes that convert to nothing else; others convert.
+ * -1: incompatible. */
 static int check_moments(struct sw_place at, const struct sw_manifest *then, enum sw_dtype now,
                          struct sw_error *err)
 {
     const char *was = strstr(then->settings, MOMENTS);
-    was = was != NULL ? was + strlen(MOMENTS) : "fp32"; /* an older version's */
+    was = was != NULL ? was + strlen(MOMENTS) : "fp32"; /* from an older version */
     const int length = (int)strcspn(was, ",");
     const char *is = sw_word(sw_words_moments, now);
     const bool codes = strncmp(was, "int8", (size_t)length) == 0;
@@ -155,7 +155,7 @@ static int check_moments(struct sw_place at, const struct sw_manifest *then, enu
                       length, was, is, length, was);
 }
 
-/* Of another file, or of this one when it was another. */
+/* Reports that the data is another file, or that this one has changed. */
 static void say_data(const struct sw_manifest *then, const struct sw_manifest *now)
 {
     if (strcmp(then->data_path, now->data_path) != 0)
@@ -193,7 +193,7 @@ static void say_differences(const struct sw_manifest *then, const struct sw_mani
 
 #define MODEL_KINDS "a checkpoint, a run's folder or a Hugging Face model directory"
 
-/* what: the option or key that names it; kinds: what it may name. */
+/* Checks a named folder. what: option or key with the name; kinds: things it may name. */
 static int find_named(const char *from, const char *what, const char *kinds, char folder[4096],
                       struct sw_error *err)
 {
@@ -213,7 +213,7 @@ static int find_named(const char *from, const char *what, const char *kinds, cha
     return 0;
 }
 
-/* A model without an optimizer's state is not one that lost its manifest. */
+/* Refuses a model without optimizer state, unlike a checkpoint that lost its manifest. */
 static int check_is_checkpoint(const char *folder, struct sw_error *err)
 {
     static const char *const names[] = {"config.json", SW_ADAPTER_CONFIG, "manifest.json",
@@ -236,7 +236,7 @@ static int check_is_checkpoint(const char *folder, struct sw_error *err)
 
 /* ---- What adapters stand on ---- */
 
-/* A checkpoint may be read from another working directory. */
+/* Makes the path absolute: a checkpoint may be read from another working directory. */
 static void make_absolute(char path[4096])
 {
     char *whole = realpath(path, NULL);
@@ -245,7 +245,7 @@ static void make_absolute(char path[4096])
     free(whole);
 }
 
-/* Rank 0. Finds the model, base "": there is none, and what identifies it. */
+/* Finds the base model and its digest on rank 0; base "": none. */
 static int find_base(const struct sw_run_config *run, char base[4096], uint64_t *digest,
                      struct sw_error *err)
 {
@@ -266,13 +266,13 @@ static int find_base(const struct sw_run_config *run, char base[4096], uint64_t 
     return status;
 }
 
-/* Adapters of a checkpoint go with the model that they were trained on, wherever it lies now; of
- * others nothing tells that. */
+/* Checks that our checkpoint's adapters use the base model they were trained on, wherever it is
+ * now; others' adapters do not identify it. */
 static int check_base(const struct sw_model_folder *opened, const struct sw_manifest *then,
                       const char *base, uint64_t digest, struct sw_error *err)
 {
     const struct sw_place at = {.file = opened->path};
-    const bool ours = then->slice_bytes > 0; /* it has a manifest */
+    const bool ours = then->slice_bytes > 0; /* true if it has a manifest */
     const char *was = ours ? then->base_path : opened->config.base;
     if (*base == '\0' && *was != '\0')
         return sw_fail_at(err, SW_BAD_INPUT, at,
@@ -290,7 +290,7 @@ static int check_base(const struct sw_model_folder *opened, const struct sw_mani
     return 0;
 }
 
-/* Rank 0. What --checkpoint names, and what that stands on. */
+/* Finds --checkpoint's folder and its base model on rank 0. */
 static int find_weights(const struct sw_run_config *run, const char *from, char folder[4096],
                         char base[4096], struct sw_error *err)
 {
@@ -345,7 +345,8 @@ static int start_over(const struct sw_run_config *run, const char *plan_path, bo
                       run->checkpoint_directory, name);
 }
 
-/* What was meant to be a checkpoint is not written over: it may be all that is left of the run. */
+/* Finds the newest checkpoint. Fails if all are damaged, rather than overwriting what may be left
+ * of the run. */
 static int newest(const struct sw_run_config *run, const struct sw_store_damage *damage,
                   struct sw_resume *out, struct sw_error *err)
 {
@@ -371,12 +372,12 @@ bool sw_resume_is_auto(const struct sw_resume_options *options)
     return options->from == NULL || strcmp(options->from, "auto") == 0;
 }
 
-/* The end of the stage before. */
+/* Finds the previous stage's end. */
 static int find_stage(const struct sw_run_config *run, const char *plan_path, char folder[4096],
                       struct sw_error *err)
 {
     char name[SW_STORE_NAME_BYTES] = "";
-    if (run->stage.count == 0) /* as a person wrote it */
+    if (run->stage.count == 0) /* written by hand */
         return find_named(run->stage.from, "stage.from", "a run's folder or a checkpoint", folder,
                           err) == 0
                    ? check_is_checkpoint(folder, err)
@@ -392,8 +393,8 @@ static int find_stage(const struct sw_run_config *run, const char *plan_path, ch
     return find_named(run->stage.from, "stage.from", "a run's folder or a checkpoint", folder, err);
 }
 
-/* A stage has the steps of its own, unless it continues the schedule; its moments are as old as
- * they are, by which AdamW corrects them (as PyTorch's state of an optimizer). */
+/* Starts a stage: its own steps, unless it continues the schedule; moments keep their age, for
+ * AdamW's bias correction (like PyTorch's optimizer state). */
 static int begin_stage(const struct sw_run_config *run, const struct sw_manifest *then,
                        const struct sw_manifest *now, struct sw_resume *out, struct sw_error *err)
 {
@@ -422,7 +423,7 @@ static int begin_stage(const struct sw_run_config *run, const struct sw_manifest
     out->idle_steps = then->idle_steps;
     out->earlier_updates = then->earlier_updates;
     out->spikes = then->spikes;
-    if (same_data) /* behind as many tokens */
+    if (same_data) /* after the same tokens */
         out->next_sequence =
             (then->next_sequence * then->sequence_length + run->sequence_length - 1) /
             run->sequence_length;
@@ -470,7 +471,7 @@ static int find(const struct sw_plan *plan, const char *plan_path,
     return find_base(run, out->base, &out->base_digest, err);
 }
 
-/* Whether what was found can be gone on with. own: in the run's own folder. */
+/* Checks that the checkpoint can be continued. own: true if in the run's folder. */
 static int look(const struct sw_plan *plan, bool own, int64_t data_tokens, int64_t last,
                 struct sw_resume *out, struct sw_error *err)
 {

@@ -17,7 +17,7 @@
 
 enum { LENGTH_BYTES = 8, SHOWN_BYTES = 100 };
 
-/* Every dtype of the format; those that we do not read may stand in a file, too. */
+/* All dtypes of the format; files may contain those that we do not read. */
 static const struct dtype {
     const char *name;
     uint8_t bits;
@@ -48,7 +48,7 @@ static const char *show(struct parse *p, const char *name)
     return sw_text_shown(name, SHOWN_BYTES, p->shown);
 }
 
-/* What is wrong about one tensor. */
+/* Reports a mistake in one tensor. */
 #define REFUSE(p, name, format, ...)                                                               \
     sw_fail_at((p)->err, SW_BAD_INPUT, (p)->place, "tensor '%s' " format, show(p, name),           \
                __VA_ARGS__)
@@ -77,7 +77,7 @@ static int read_dtype(struct parse *p, const json_t *info, struct sw_safetensor 
     return REFUSE(p, t->name, "has the unknown dtype '%s'", sw_text_shown(name, 20, p->other));
 }
 
-/* *bytes: what shape and dtype need. */
+/* *bytes: size needed by shape and dtype. */
 static int read_shape(struct parse *p, const json_t *info, struct sw_safetensor *t, uint8_t bits,
                       int64_t *bytes)
 {
@@ -96,7 +96,7 @@ static int read_shape(struct parse *p, const json_t *info, struct sw_safetensor 
             return REFUSE(p, t->name, "has a shape that is not made of sizes%s", DAMAGED);
         t->size[i] = json_integer_value(size);
         if (__builtin_mul_overflow(total_bits, t->size[i], &total_bits))
-            fits = false; /* even if a 0 follows, as the format's own reader has it */
+            fits = false; /* even if a 0 follows, as in the format's own reader */
     }
     if (!fits)
         return REFUSE(p, t->name, "has more elements than can be counted%s", DAMAGED);
@@ -166,12 +166,12 @@ static int compare_places(const void *left, const void *right)
     const struct sw_safetensor *a = left, *b = right;
     if (a->begin != b->begin)
         return a->begin < b->begin ? -1 : 1;
-    if (a->bytes != b->bytes) /* empty ones lie before the one that begins there */
+    if (a->bytes != b->bytes) /* empty tensors precede the one that begins there */
         return a->bytes < b->bytes ? -1 : 1;
     return strcmp(a->name, b->name);
 }
 
-/* The tensors, sorted, are all of the data, one behind the other. */
+/* Checks that the sorted tensors cover the data without gaps. */
 static int check_cover(struct parse *p)
 {
     int64_t at = p->out->data_begin;
@@ -238,7 +238,7 @@ void sw_safetensors_free(struct sw_safetensors *file)
 
 /* ---- Files ---- */
 
-/* Exactly so many bytes. */
+/* Reads exactly `bytes` bytes. */
 static int read_at(int handle, struct sw_place place, void *out, size_t bytes, int64_t at,
                    struct sw_error *err)
 {
@@ -255,7 +255,7 @@ static int read_at(int handle, struct sw_place place, void *out, size_t bytes, i
     return 0;
 }
 
-/* The length that the file begins with. */
+/* Reads the length at the file's start. */
 static int read_length(int handle, struct sw_place place, int64_t file_bytes, size_t *length,
                        struct sw_error *err)
 {

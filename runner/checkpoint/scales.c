@@ -45,7 +45,7 @@ static void raise(float *most, float x)
         ;
 }
 
-/* Numbers [begin, end) of a tensor. */
+/* Takes numbers [begin, end) of a tensor. */
 static void meet_numbers(float *most, const struct sw_stored_tensor *t, int64_t begin, int64_t end,
                          const char *from)
 {

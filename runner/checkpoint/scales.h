@@ -1,7 +1,6 @@
-/* The scales of weights that are served in 8 bits (core/base/quantize.h), from the numbers of the
- * files: an output of a matrix is a row of its tensor there, whose numbers may be of several ranks'
- * parts. So parts are read twice, first for the largest number of every row. Owns its tables;
- * borrows state and placement. */
+/* Scales of weights served in 8 bits (core/base/quantize.h), from the files' numbers: a matrix
+ * output is a tensor row there, possibly spread over several ranks' parts. So parts are read twice,
+ * first for each row's largest number. Owns its tables; borrows state and placement. */
 #ifndef SW_CHECKPOINT_SCALES_H
 #define SW_CHECKPOINT_SCALES_H
 
@@ -9,33 +8,31 @@
 #include "runner/rank/execute.h"
 
 struct sw_scales {
-    int64_t *first; /* [tensors of the placement]: of its rows in `value`; -1: not in 8 bits */
+    int64_t *first; /* [tensors of the placement]: its rows' index in `value`; -1: none */
     enum sw_dtype dtype;
-    float *value;  /* [count]: the largest |x| so far; once settled scales */
-    int64_t count; /* 0: nothing is in 8 bits */
+    float *value;  /* [count]: largest |x| so far; after sw_scales_settle scales */
+    int64_t count; /* 0: no tensor in 8 bits */
 };
 
 /* Errors (SW_ENVIRONMENT): memory. */
 int sw_scales_create(const struct sw_state *state, const struct sw_placement *placement,
                      struct sw_scales *out, struct sw_error *err);
-void sw_scales_free(struct sw_scales *scales); /* also a zeroed one */
+void sw_scales_free(struct sw_scales *scales); /* may be zeroed */
 
-/* The numbers of a stretch of an owner's stream, at `data`. Several threads may meet some at once.
- */
+/* Takes the numbers of a stretch at `data`. Several threads may call it at once. */
 void sw_scales_meet(struct sw_scales *scales, const struct sw_exchange *exchange,
                     const struct sw_stretch *stretch, const char *data);
-/* From the largest numbers, of all ranks' parts, to scales. */
+/* Turns the largest numbers, over all ranks, into scales. */
 void sw_scales_settle(struct sw_scales *scales);
-/* This rank's share of them goes to their rows of the state. Errors (SW_ENVIRONMENT): memory, the
- * device's. */
+/* Stores this rank's scales in their state rows. Errors (SW_ENVIRONMENT): memory, the device's. */
 int sw_scales_store(const struct sw_scales *scales, const struct sw_exchange *exchange,
                     struct sw_executor *executor, struct sw_error *err);
 
-/* True if one of the scales of that tensor is NaN: not all of its numbers are finite. */
+/* True if a scale of that tensor is NaN: it has a number that is not finite. */
 bool sw_scales_show_nan(const struct sw_scales *scales, const struct sw_placement *placement,
                         int32_t tensor);
 
-/* Those of a tensor's rows; NULL: it is not in 8 bits. */
+/* Scales of a tensor's rows; NULL: not in 8 bits. */
 static inline const float *sw_scales_of(const struct sw_scales *scales, int32_t tensor)
 {
     return scales == NULL || scales->count == 0 || scales->first[tensor] < 0

@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How others find a window: a file of a process that stands in no folder. The sign lies behind the
- * window: the same numbers may be another file's on another machine. */
+/* Address of a window: a process's unnamed file. The sign, stored after the window, tells files
+ * with equal numbers on different machines apart. */
 struct address {
-    int32_t process, file; /* file -1: there is none */
+    int32_t process, file; /* file -1: none */
     uint64_t sign;
 };
 
@@ -80,7 +80,7 @@ int sw_windows_open(const struct sw_launch *launch, size_t bytes, struct sw_wind
             out->of_rank[r] = map_other(out, &all[r]);
         failed = out->of_rank[r] == NULL;
     }
-    /* until then the file is there for others */
+    /* others need the file until then */
     if (sw_launch_max(launch, failed) > 0)
         sw_windows_close(out);
     if (own.file >= 0)

@@ -1,5 +1,4 @@
-/* Memory of each rank of a job that all the others read: one runs on the same machine as all.
- * Owns what is mapped. */
+/* Memory of each rank that all others can read, if they share a machine. Owns its mappings. */
 #ifndef SW_CHECKPOINT_WINDOWS_H
 #define SW_CHECKPOINT_WINDOWS_H
 
@@ -7,15 +6,15 @@
 
 struct sw_windows {
     int32_t ranks;
-    size_t bytes;   /* of each */
-    char **of_rank; /* [ranks]; NULL: there are none. This rank writes to its own alone */
+    size_t bytes;   /* per rank */
+    char **of_rank; /* [ranks]; NULL: no windows. A rank writes only its own */
 };
 
-/* Collective, all with the same bytes. There are none, on any rank, where one rank cannot read
- * another's, as on two machines or in some containers: the caller sends messages then. Errors
- * (SW_ENVIRONMENT): memory for the table, here or on another rank. */
+/* Collective, with equal bytes. No rank has windows if one cannot read another's, as on two
+ * machines or in some containers: the caller then sends messages. Errors (SW_ENVIRONMENT): memory
+ * for the table, on any rank. */
 int sw_windows_open(const struct sw_launch *launch, size_t bytes, struct sw_windows *out,
                     struct sw_error *err);
-void sw_windows_close(struct sw_windows *windows); /* also zeroed ones */
+void sw_windows_close(struct sw_windows *windows); /* may be zeroed */
 
 #endif
