@@ -53,6 +53,7 @@
  * `untried` goes when it has run on a GPU, with the README's section on CUDA. */
 static const struct sw_device_row rows[] = {
     [SW_DEVICE_CPU] = {.target = {.halos = true,
+                                  .pauses = true,
                                   .weight_tiles = true,
                                   .invariant_rows = SW_CPU_INVARIANT_ROWS,
                                   .invariant_elems = SW_CPU_INVARIANT_ELEMS},

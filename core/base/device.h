@@ -31,7 +31,8 @@ struct sw_program_target {
     bool cache_ranges;     /* over a cache in partial results (core/ir/workspace.h) */
     bool quantized_panels; /* weights of 8 bits are widened in panels, too (the same header) */
     bool weight_tiles;     /* products read weights that lie in tiles (SW_TILE_LINES) */
-    bool halos; /* attention takes what a window reaches of other parts without a ring (ring.h) */
+    bool halos;  /* attention takes what a window reaches of other parts without a ring (ring.h) */
+    bool pauses; /* a program may pause between two ops for another one */
     bool lacks_whole_cache; /* it has no attention over a whole cache, of keys that are gathered */
     /* Products of a program with so many rows at most, and so many elements of rows and of results,
      * make each row as those with fewer do, to the bit; 0: it goes by their number. Of programs of

@@ -475,6 +475,7 @@ struct sw_job_config {
 /* True to keep weights split over fsdp while generating; auto: only if they do not fit
  * otherwise. */
 enum sw_stream_weights { SW_STREAM_AUTO, SW_STREAM_NEVER, SW_STREAM_ALWAYS };
+enum sw_interleave { SW_INTERLEAVE_AUTO, SW_INTERLEAVE_NEVER, SW_INTERLEAVE_ALWAYS };
 
 /* A name and its position in a file. */
 struct sw_name_config {
@@ -586,6 +587,7 @@ struct sw_run_config {
     enum sw_dtype serve_cache;   /* SW_DTYPE_COUNT: auto, the compute precision */
     enum sw_dtype serve_weights; /* SW_DTYPE_COUNT: auto, or a type with scales */
     enum sw_stream_weights serve_stream_weights;
+    enum sw_interleave serve_interleave;
     double serve_token_latency, serve_first_token_latency; /* goals in seconds; 0: none */
     struct sw_job_config job;                              /* not in a plan, but in its script */
 };

@@ -125,6 +125,10 @@ static int check(const struct sw_program_options *training, const struct sw_serv
     if (want->max_batch < 1 || want->max_batch > SW_MAX_SLOTS)
         return sw_fail(err, SW_BAD_INPUT, "max_batch %" PRId64 " is not between 1 and %d",
                        want->max_batch, SW_MAX_SLOTS);
+    if (want->interleave && !training->target.pauses)
+        return sw_fail(err, SW_UNMET,
+                       "serve.interleave true is for devices that pause inside a program, as CPUs "
+                       "do; use auto");
     if (want->token_budget < 0 || want->token_budget >= INT32_MAX)
         return sw_fail(err, SW_BAD_INPUT, "token_budget %" PRId64 " is not between 0 and 2^31 - 1",
                        want->token_budget);
@@ -248,6 +252,12 @@ static int64_t read_rows(const struct sw_program_options *training, const struct
     rows = tokens < rows ? tokens : rows;
     const bool fits = is_batch_invariant(training) && s->ranks == 1 && !want->stream_weights;
     return fits && rows > s->slots && s->chunk > 2 ? rows : 0;
+}
+
+bool sw_serving_interleaves(const struct sw_program_options *training,
+                            const struct sw_serving *want)
+{
+    return want->interleave && !measure(training, want).mixes;
 }
 
 bool sw_serving_has(const struct sw_program_options *training, const struct sw_serving *want,

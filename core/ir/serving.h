@@ -42,6 +42,7 @@
 #ifndef SW_SERVING_H
 #define SW_SERVING_H
 
+#include "core/base/number.h"
 #include "core/base/quantize.h"
 #include "core/ir/options.h"
 
@@ -89,6 +90,8 @@ struct sw_serving {
                               SW_I8; any other: the compute precision */
     bool stream_weights;   /* true if weights stay split over fsdp and are gathered layer by layer,
                               one layer ahead; false: every rank of fsdp has all weights */
+    bool interleave;       /* true if calls of chunks pause for tokens of the running sequences
+                              (sw_serving_interleaves) */
     enum sw_prefill_gather gathers; /* sw_serving_options takes FEWEST for QUERIES */
 };
 
@@ -146,6 +149,36 @@ static inline bool sw_serving_widens(int64_t left, int64_t rows)
 static inline int64_t sw_serving_tail(int64_t count, int64_t chunk)
 {
     return 2 * (count % chunk) < chunk ? count % chunk : 0;
+}
+
+/* True if calls of chunks pause between their ops for tokens of the running sequences: the plan
+ * says so, and prefill does not mix. A pause changes no result: the same program reads each
+ * position, with the same rows. */
+bool sw_serving_interleaves(const struct sw_program_options *training,
+                            const struct sw_serving *want);
+
+/* Bytes by which the transients of `decode` move behind those of all other programs, which take the
+ * arena up to `others_bytes`; state_bytes: weights and cache. */
+static inline int64_t sw_serving_decode_shift(int64_t others_bytes, int64_t state_bytes)
+{
+    return sw_align(others_bytes - state_bytes, SW_ARENA_ALIGNMENT);
+}
+
+/* Seconds of a call of chunks between two tokens of the running sequences, each of which takes
+ * token_seconds. A token beside the call then takes 2.2 times as long as alone, and the rest of an
+ * op in addition, so that the 99th percentile stays below 3.5 times; the prompt's first token takes
+ * 1.8 times as long as alone. Used by server and prices. */
+static inline double sw_serving_slice_seconds(double token_seconds)
+{
+    return 1.2 * token_seconds;
+}
+
+/* Rows of single tokens in a call of `read` beside running sequences, on a rank of the batch with
+ * `slots` slots, if calls interleave; at most `rows`. Used by server and prices. */
+static inline int64_t sw_serving_read_beside(int64_t slots, int64_t rows)
+{
+    const int64_t wanted = 2 * slots > 32 ? 2 * slots : 32;
+    return wanted < rows ? wanted : rows;
 }
 
 /* True if keys and values may be gathered: the cache has several parts, in a type that collectives

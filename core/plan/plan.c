@@ -234,10 +234,12 @@ bool sw_plan_serving(const struct sw_run_config *run, const struct sw_decision *
                                                          : run->serve_token_budget,
         .cache = any_cache ? run->compute : run->serve_cache,
         .weights = sw_is_quantized(run->serve_weights) ? run->serve_weights : run->compute,
-        .stream_weights = decision->serve.stream_weights == SW_STREAM_ALWAYS};
+        .stream_weights = decision->serve.stream_weights == SW_STREAM_ALWAYS,
+        .interleave = decision->serve.interleave == SW_INTERLEAVE_ALWAYS};
     return batch > 0 || tokens > 0 || run->serve_prompt_tokens > 0 || run->serve_chunk > 0 ||
            run->serve_token_budget > 0 || !any_cache || sw_is_quantized(run->serve_weights) ||
-           run->serve_stream_weights != SW_STREAM_AUTO || run->serve_token_latency > 0 ||
+           run->serve_stream_weights != SW_STREAM_AUTO ||
+           run->serve_interleave != SW_INTERLEAVE_AUTO || run->serve_token_latency > 0 ||
            run->serve_first_token_latency > 0;
 }
 
@@ -312,6 +314,8 @@ describe(const struct sw_run_config *run, const struct sw_plan_inputs *inputs,
     sw_plan_name_recompute(wanted, &texts->wanted, &plan->run.recompute);
     if (decision->serve.stream_weights != SW_STREAM_AUTO)
         plan->run.serve_stream_weights = decision->serve.stream_weights;
+    if (decision->serve.interleave != SW_INTERLEAVE_AUTO)
+        plan->run.serve_interleave = decision->serve.interleave;
     if (decision->serve.token_budget > 0)
         plan->run.serve_token_budget = decision->serve.token_budget;
     if (inputs != NULL)

@@ -32,6 +32,7 @@ struct sw_decision {
     } train;
     struct sw_serve_decision {
         enum sw_stream_weights stream_weights; /* AUTO: not decided */
+        enum sw_interleave interleave;         /* AUTO: not decided, as NEVER */
         int64_t token_budget;                  /* 0: the run's */
     } serve;
 };

@@ -165,6 +165,7 @@ int sw_plan_read(const char *path, const struct sw_launchers *launchers, struct 
                                       .moments_over_dp = plan->moments_over_dp,
                                       .keep_gathered = !plan->reshard_after_forward};
     out->decision.serve.stream_weights = plan->run.serve_stream_weights;
+    out->decision.serve.interleave = plan->run.serve_interleave;
     out->decision.serve.token_budget = plan->run.serve_token_budget;
     out->run = &plan->run;
     out->prediction = plan->prediction;

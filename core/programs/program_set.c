@@ -56,18 +56,32 @@ static int collect(const struct sw_program *p, struct sw_state *state, struct sw
     return 0;
 }
 
-static void set_arena(struct sw_program_set *set)
+/* Arena of the largest size of a program; 0: the set has none of that kind. */
+static int64_t most_arena_bytes(const struct sw_program_set *set, enum sw_program_kind kind)
+{
+    int64_t most = 0;
+    for (int32_t size = 0; size < SW_SERVING_SIZES; size++) {
+        const struct sw_program *p = sw_program_set_size(set, kind, size);
+        if (p != NULL && p->arena_bytes > most)
+            most = p->arena_bytes;
+    }
+    return most;
+}
+
+static void set_arena(struct sw_program_set *set, bool interleaves)
 {
     set->arena_bytes = set->state.bytes;
     for (int32_t k = 0; k < SW_PROGRAM_KINDS; k++) {
+        const int64_t most = most_arena_bytes(set, (enum sw_program_kind)k);
         if (set->program[k] != NULL)
             set->tokens_per_step = set->program[k]->tokens_per_step;
-        for (int32_t size = 0; size < SW_SERVING_SIZES; size++) {
-            const struct sw_program *p = sw_program_set_size(set, (enum sw_program_kind)k, size);
-            if (p != NULL && p->arena_bytes > set->arena_bytes)
-                set->arena_bytes = p->arena_bytes;
-        }
+        if (most > set->arena_bytes && !(interleaves && k == SW_PROGRAM_DECODE))
+            set->arena_bytes = most;
     }
+    if (!interleaves || set->program[SW_PROGRAM_DECODE] == NULL)
+        return;
+    set->decode_shift_bytes = sw_serving_decode_shift(set->arena_bytes, set->state.bytes);
+    set->arena_bytes = set->decode_shift_bytes + most_arena_bytes(set, SW_PROGRAM_DECODE);
 }
 
 int sw_program_set_single(struct sw_program *program, enum sw_program_kind kind,
@@ -84,7 +98,7 @@ int sw_program_set_single(struct sw_program *program, enum sw_program_kind kind,
         sw_program_set_free(set);
         return -1;
     }
-    set_arena(set);
+    set_arena(set, false);
     *out = set;
     return 0;
 }
@@ -122,7 +136,7 @@ int sw_program_set_compile(const struct sw_program_options *options, struct sw_p
         sw_program_set_free(set);
         return -1;
     }
-    set_arena(set);
+    set_arena(set, false);
     *out = set;
     return 0;
 }
@@ -231,7 +245,7 @@ int sw_program_set_compile_serving(const struct sw_program_options *training,
     }
     if (set == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "no program of serving was asked for");
-    set_arena(set);
+    set_arena(set, sw_serving_interleaves(training, want));
     *out = set;
     return 0;
 fail:

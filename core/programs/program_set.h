@@ -20,6 +20,10 @@ struct sw_program_set {
     struct sw_program *fewer[SW_PROGRAM_KINDS][SW_SERVING_SIZES - 1];
     int64_t arena_bytes;
     int64_t tokens_per_step;
+    /* of serving that interleaves: bytes by which the transients of `decode` lie behind where its
+     * layout has them, past those of every other program, so that it can run inside a call of
+     * these; else 0 */
+    int64_t decode_shift_bytes;
     /* of serving: what prefill gathers for a chunk, and the bytes that a rank sends for one,
      * either way; 0: that way there is none */
     enum sw_prefill_gather gathers;

@@ -51,7 +51,8 @@ static int32_t keep_decision(struct sw_setting_change *list, int32_t count, bool
 static int32_t drop_decided(struct sw_setting_change *list, int32_t count)
 {
     static const char *const left_open[] = {"run.nodes", "run.serve.stream_weights",
-                                            "run.serve.token_budget", "run.checkpoint.every_steps"};
+                                            "run.serve.interleave", "run.serve.token_budget",
+                                            "run.checkpoint.every_steps"};
     int32_t kept = 0;
     for (int32_t i = 0; i < count; i++) {
         bool decided = false;

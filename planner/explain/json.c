@@ -49,6 +49,7 @@ static void write_serving(struct sw_json *j, const struct sw_explain *x)
     sw_json_text(j, "cache", sw_dtype_name(s->cache));
     sw_json_text(j, "weights", sw_dtype_name(s->weights));
     sw_json_bool(j, "stream_weights", c->decision.serve.stream_weights == SW_STREAM_ALWAYS);
+    sw_json_bool(j, "interleave", s->interleaves);
     sw_json_number(j, "token_seconds", c->cost.step_seconds);
     sw_serve_write_sizes(j, s);
     sw_json_number(j, "first_token_seconds", s->first_seconds);

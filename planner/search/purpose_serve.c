@@ -6,6 +6,7 @@
 #include "planner/command/format.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,8 +23,9 @@ struct served {
     struct sw_program_options of_decode, of_read;
     enum sw_reject reason;
     char detail[256], help[256]; /* texts of a rejection */
-    bool streams;
-    int64_t arena_bytes;
+    bool streams, interleaves;
+    int64_t arena_bytes;            /* if calls interleave: without decode's transients at first */
+    int64_t decode_arena_bytes;     /* of decode alone, if calls interleave */
     enum sw_prefill_gather gathers; /* choice of prefill */
     int64_t chunk_bytes[SW_GATHER_KINDS];
 };
@@ -89,7 +91,10 @@ static int size_kind(struct sw_searcher *s, const struct sw_program_options *tra
             *out = cache;
         }
     }
-    if (size_fewer(s, gathers == SW_GATHER_KV ? &other : &options, &served->arena_bytes, err) != 0)
+    int64_t *arena_bytes = served->interleaves && kind == SW_PROGRAM_DECODE
+                               ? &served->decode_arena_bytes
+                               : &served->arena_bytes;
+    if (size_fewer(s, gathers == SW_GATHER_KV ? &other : &options, arena_bytes, err) != 0)
         return -1;
     if (kind == SW_PROGRAM_DECODE)
         served->of_decode = options;
@@ -107,7 +112,9 @@ static int size_kind(struct sw_searcher *s, const struct sw_program_options *tra
 static int size_all(struct sw_searcher *s, const struct sw_program_options *training,
                     const struct sw_serving *want, struct served *out, struct sw_error *err)
 {
-    *out = (struct served){.reason = SW_FITS, .streams = want->stream_weights};
+    *out = (struct served){.reason = SW_FITS,
+                           .streams = want->stream_weights,
+                           .interleaves = sw_serving_interleaves(training, want)};
     for (int32_t i = 0; i < KINDS && out->reason == SW_FITS; i++) {
         struct sw_sized score;
         struct sw_sized *sized = all_kinds[i] == SW_PROGRAM_PREFILL  ? &out->prefill
@@ -118,6 +125,12 @@ static int size_all(struct sw_searcher *s, const struct sw_program_options *trai
             continue;
         if (size_kind(s, training, want, all_kinds[i], out, sized, err) != 0)
             return -1;
+    }
+    if (out->interleaves && out->reason == SW_FITS) {
+        const struct sw_program *p = out->prefill.program;
+        out->arena_bytes =
+            out->decode_arena_bytes +
+            sw_serving_decode_shift(out->arena_bytes, p->parameter_bytes + p->cache_bytes);
     }
     return 0;
 }
@@ -135,7 +148,21 @@ static bool better_streamed(const struct sw_run_config *run, const struct served
            (less <= limit || more > all);
 }
 
-/* Decides serve.stream_weights unless the decision or the run does. */
+/* The run's setting, or ALWAYS if the run leaves open how long a token beside prompts may take and
+ * the device can pause. */
+static enum sw_interleave decide_interleave(const struct sw_run_config *run)
+{
+    const bool open = run->serve_chunk == 0 && run->serve_token_budget == 0 &&
+                      !(run->serve_token_latency > 0) && run->serve_max_batch != 1;
+    if (run->serve_interleave != SW_INTERLEAVE_AUTO)
+        return run->serve_interleave;
+    return open && sw_device_row(run->cluster.accelerator.device)->target.pauses
+               ? SW_INTERLEAVE_ALWAYS
+               : SW_INTERLEAVE_NEVER;
+}
+
+/* Decides serve.stream_weights, and serve.interleave with it, unless the decision or the run does.
+ */
 static int size_decided(struct sw_searcher *s, struct sw_decision *decision, struct served *out,
                         struct sw_error *err)
 {
@@ -143,8 +170,10 @@ static int size_decided(struct sw_searcher *s, struct sw_decision *decision, str
     struct sw_program_options training;
     struct sw_serving want;
     struct served streamed;
-    if (decision->serve.stream_weights == SW_STREAM_AUTO)
+    if (decision->serve.stream_weights == SW_STREAM_AUTO) {
         decision->serve.stream_weights = run->serve_stream_weights;
+        decision->serve.interleave = decide_interleave(run);
+    }
     (void)sw_plan_serving(run, decision, &want);
     if (sw_plan_program_options(run, decision, &training, err) != 0 ||
         size_all(s, &training, &want, out, err) != 0)
@@ -240,8 +269,24 @@ static int price_reading(struct sw_searcher *s, const struct served *served,
     return 0;
 }
 
+/* Rows of single tokens in a call of `read` while other sequences run. */
+static int64_t read_beside(const struct served *served)
+{
+    const int64_t rows = served->of_read.micro_batch_per_rank;
+    return served->interleaves
+               ? sw_serving_read_beside(served->of_read.serving.slots_per_rank, rows)
+               : rows;
+}
+
+/* Seconds of a call of chunks between two tokens of the running sequences. */
+static double slice_of(const struct served *served, double prompts_seconds, double token_seconds)
+{
+    const double slice = sw_serving_slice_seconds(token_seconds);
+    return served->interleaves && slice < prompts_seconds ? slice : prompts_seconds;
+}
+
 /* Prices the longest time between two tokens of a sequence while prompts are read: a call with
- * both, as `read` has, or a call of chunks followed by a token. */
+ * both, as `read` has, or a call of chunks, or a part of it, followed by a token. */
 static int price_beside(struct sw_searcher *s, const struct served *served,
                         const struct sw_mesh *mesh, const struct sw_cost *token,
                         const struct sw_cost *prompts, double *seconds, struct sw_error *err)
@@ -251,11 +296,11 @@ static int price_beside(struct sw_searcher *s, const struct served *served,
     *seconds = prompts->step_seconds;
     if (served->options.serving.mixes) /* `read` runs when no sequence waits */
         return 0;
-    *seconds += token->step_seconds;
+    *seconds = slice_of(served, prompts->step_seconds, token->step_seconds) + token->step_seconds;
     if (served->read.program == NULL)
         return 0;
-    if (price_size(s, read, read->micro_batch_per_rank, read->serving.slots_per_rank, mesh, &call,
-                   err) != 0)
+    if (price_size(s, read, read_beside(served), read->serving.slots_per_rank, mesh, &call, err) !=
+        0)
         return -1;
     if (call.step_seconds > *seconds)
         *seconds = call.step_seconds;
@@ -268,9 +313,12 @@ static int64_t calls_for(int64_t tokens, int64_t rows)
     return rows > 0 ? (tokens + rows - 1) / rows : tokens;
 }
 
-/* Calls that read a prompt while every other sequence of its rank runs and no other prompt
- * waits. */
-static int64_t calls_beside(const struct served *served, int64_t prompt_tokens)
+/* Longest time to a prompt's first token while every other sequence of its rank runs and no other
+ * prompt waits: the prompt may arrive while a token is made. beside_seconds: time of each of its
+ * calls or, of chunks that interleave, of each of their parts. */
+static double price_first_beside(const struct served *served, int64_t prompt_tokens,
+                                 double prompts_seconds, double token_seconds,
+                                 double beside_seconds)
 {
     const struct sw_program_options *o = &served->options;
     const int64_t others = o->serving.slots_per_rank - 1;
@@ -279,8 +327,14 @@ static int64_t calls_beside(const struct served *served, int64_t prompt_tokens)
     const int64_t tail = served->read.program != NULL && !o->serving.mixes
                              ? sw_serving_tail(prompt_tokens, o->serving.chunk)
                              : 0;
-    const int64_t rows = tail > 0 ? served->of_read.micro_batch_per_rank - others : 1;
-    return calls_for(prompt_tokens - tail, budget) + calls_for(tail, rows);
+    const int64_t rows = tail > 0 ? read_beside(served) - others : 1;
+    const int64_t calls = calls_for(prompt_tokens - tail, budget);
+    const double slice = slice_of(served, prompts_seconds, token_seconds);
+    const double chunks =
+        slice < prompts_seconds
+            ? prompts_seconds + (floor(prompts_seconds / slice) + 1) * token_seconds
+            : beside_seconds;
+    return token_seconds + (double)calls * chunks + (double)calls_for(tail, rows) * beside_seconds;
 }
 
 /* Finds the order of the mesh's axes with the fastest token, of equals the fastest first token, and
@@ -314,6 +368,10 @@ static int price_orders(struct sw_searcher *s, struct served *served, struct sw_
         c->cost = token;
         c->serve.first_seconds = first_seconds;
         c->serve.beside_seconds = beside_seconds;
+        c->serve.first_beside_seconds = price_first_beside(
+            served, prompt_tokens, prompts.step_seconds, token.step_seconds, beside_seconds);
+        c->serve.slice_share =
+            slice_of(served, prompts.step_seconds, token.step_seconds) / prompts.step_seconds;
     }
     served->decode.program->mesh = served->prefill.program->mesh = c->decision.mesh;
     return 0;
@@ -389,17 +447,17 @@ static int price(struct sw_searcher *s, struct served *served, struct sw_candida
     fill_memory(run, served, &c->memory);
     p->texts = served->decode.program->micro_batch;
     p->chunk = served->options.serving.chunk;
+    p->interleaves = served->interleaves;
     p->token_budget = served->prefill.program->micro_batch * p->chunk;
+    if (p->interleaves && p->slice_share < 1)
+        p->token_budget = (int64_t)ceil((double)p->token_budget * p->slice_share);
     p->mixes = served->options.serving.mixes;
     p->max_tokens = served->options.serving.max_tokens;
     p->cache = served->options.serving.cache;
     p->weights = served->options.serving.matrices;
     p->prompt_tokens = sw_plan_workload(run).prompt_tokens;
-    /* it may arrive while a token is computed, if there are others */
-    p->first_beside_seconds =
-        p->texts == 1 ? p->first_seconds
-                      : c->cost.step_seconds +
-                            (double)calls_beside(served, p->prompt_tokens) * p->beside_seconds;
+    if (p->texts == 1)
+        p->first_beside_seconds = p->first_seconds;
     c->tokens_per_second = c->cost.step_seconds > 0 ? (double)p->texts / c->cost.step_seconds : 0;
     p->decode_bytes = sw_program_sent_bytes(served->decode.program);
     if (price_sizes(s, served, c, err) != 0)

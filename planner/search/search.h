@@ -65,6 +65,8 @@ struct sw_serve_price {
     int64_t token_budget;         /* prompt tokens between two tokens of the other sequences */
     bool mixes;                   /* true if calls of prompts hold the other sequences' tokens,
                                      too */
+    bool interleaves;             /* true if calls of prompts pause for these tokens */
+    double slice_share;           /* share of a call's time between two tokens then */
     double beside_seconds;        /* seconds of a token with a call of prompts before it, or
                                      inside it: the longer one */
     double first_seconds;         /* seconds of reading a prompt, chunks and single tokens,

@@ -121,12 +121,13 @@ void sw_serve_tell_mesh(FILE *out, const struct sw_run_config *run, const struct
     char sequences[SW_FORMAT_RATE], tokens[SW_FORMAT_RATE], prompts[SW_FORMAT_RATE];
     sw_report_mesh_line(out, &c->decision.mesh);
     fprintf(out,
-            "          %s at a time of %s, prompts %s %s\n"
+            "          %s at a time of %s, prompts %s %s%s\n"
             "          weights %s%s%s%s, cache in %s%s\n",
             sw_format_counted((double)p->texts, "sequence", sequences),
             sw_format_counted((double)p->max_tokens, "token", tokens),
             sw_format_counted((double)(p->mixes ? p->token_budget : p->chunk), "token", prompts),
             p->mixes ? "per call" : "at a time",
+            p->interleaves ? ", interleaved with the other sequences' tokens" : "",
             streams(c)                           ? "streamed over fsdp, layer by layer"
             : c->decision.mesh.size[SW_FSDP] > 1 ? "whole on every rank of fsdp"
                                                  : "in place",
@@ -260,6 +261,7 @@ void sw_serve_write_mesh(struct sw_json *j, const char *key, const struct sw_lay
     sw_json_text(j, "cache", sw_dtype_name(p->cache));
     sw_json_text(j, "weights", sw_dtype_name(p->weights));
     sw_json_bool(j, "stream_weights", streams(c));
+    sw_json_bool(j, "interleave", p->interleaves);
     write_memory(j, c);
     sw_json_number(j, "token_seconds", c->cost.step_seconds);
     sw_serve_write_sizes(j, p);

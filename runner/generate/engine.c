@@ -28,6 +28,13 @@ struct sw_engine {
     struct sw_adjustments adjustments;
     struct sw_engine_counts counts;
     struct sw_rows rows;
+    /* Of a set that interleaves: the rows of tokens that are made inside a call of chunks, whose
+     * own `rows` has meanwhile; the time that a token takes, and when the last one was there; the
+     * points of calls at which they could pause, and of how many one is taken (0: by the time). */
+    bool interleaves;
+    struct sw_rows beside;
+    double token_seconds, token_at;
+    int32_t points, every;
 };
 
 /* ---- The engine ---- */
@@ -46,6 +53,9 @@ static bool allocate(struct sw_engine *e, const struct sw_program *p)
 {
     const struct sw_program_set *set = sw_executor_set(e->executor);
     if (!sw_rows_create(set, p, &e->rows))
+        return false;
+    e->interleaves = set->decode_shift_bytes > 0;
+    if (e->interleaves && !sw_rows_create(set, p, &e->beside))
         return false;
     const int64_t slots = e->rows.slots;
     e->max_tokens = p->max_tokens;
@@ -97,6 +107,7 @@ void sw_engine_free(struct sw_engine *e)
     free(e->slot);
     free(e->seen);
     sw_rows_free(&e->rows);
+    sw_rows_free(&e->beside);
     sw_batch_scheduler_free(&e->scheduler);
     sw_adjustments_free(&e->adjustments);
     sw_prefixes_free(&e->prefixes);
@@ -449,6 +460,12 @@ static bool has_tokens(const struct sw_engine *e, enum sw_program_kind kind)
            (e->rows.mixes && kind == SW_PROGRAM_PREFILL);
 }
 
+/* True if texts that run wait for what prompts are read beside them. */
+static bool is_interleaved(const struct sw_engine *e)
+{
+    return e->interleaves && sw_batch_scheduler_any_waits(&e->scheduler, SW_PROGRAM_DECODE);
+}
+
 /* Rows of single tokens that the program could have on the shard that has most of them, all of its
  * prompts and texts. */
 static int64_t wanted_rows(const struct sw_engine *e, enum sw_program_kind kind)
@@ -463,6 +480,10 @@ static int64_t wanted_rows(const struct sw_engine *e, enum sw_program_kind kind)
         else if (waits == singles(e) && kind != SW_PROGRAM_DECODE)
             wanted += read_tokens(&e->slot[i]) - e->slot[i].cached;
         most = wanted > most ? wanted : most;
+    }
+    if (kind == SW_PROGRAM_READ && is_interleaved(e)) {
+        const int64_t rows = sw_serving_read_beside(each, e->rows.read_rows / e->rows.shards);
+        return most < rows ? most : rows;
     }
     return most;
 }
@@ -548,20 +569,52 @@ static void take_decoded(struct sw_engine *e, int64_t row, const struct sw_engin
         end_sequence(e, slot, calls, false);
 }
 
+/* Notes what a program took that ran from `begin` on, of which `inside_seconds` were tokens that
+ * were made inside it. */
+static void count_call(struct sw_engine *e, enum sw_program_kind kind, double begin,
+                       double inside_seconds)
+{
+    const double now = sw_clock_now(), seconds = now - begin - inside_seconds;
+    if (has_tokens(e, kind))
+        e->token_at = now;
+    if (kind == SW_PROGRAM_DECODE) {
+        e->token_seconds += (seconds - e->token_seconds) / (e->counts.decodes > 0 ? 8 : 1);
+        e->counts.decodes++;
+        e->counts.decode_rows += e->rows.count;
+        e->counts.decode_seconds += seconds;
+        return;
+    }
+    e->counts.prefills++;
+    e->counts.prefill_rows += e->rows.count * e->rows.length;
+    e->counts.reads += kind == SW_PROGRAM_READ;
+    e->counts.prefill_seconds += seconds;
+}
+
+/* What a call of chunks pauses for. */
+struct pause {
+    struct sw_engine *engine;
+    const struct sw_engine_calls *calls;
+};
+static int pause_for_tokens(void *context, struct sw_error *err);
+
 /* The next chunks of the prompts that wait for this program; or a token of every text that runs;
  * or, where it mixes, both. */
 static int run_program(struct sw_engine *e, enum sw_program_kind kind,
                        const struct sw_engine_calls *calls, struct sw_error *err)
 {
-    const double begin = sw_clock_now();
+    const double begin = sw_clock_now(), decoded = e->counts.decode_seconds;
     const bool tokens = has_tokens(e, kind), mixes = tokens && kind != SW_PROGRAM_DECODE;
+    struct pause pause = {e, calls};
     sw_rows_begin(&e->rows, kind, tokens ? wanted_rows(e, kind) : 0);
     if (tokens)
         fill_tokens(e, kind);
     else
         fill_rows(e, kind);
+    if (!tokens && is_interleaved(e))
+        sw_executor_pause(e->executor, pause_for_tokens, &pause);
     if (run_rows(e, kind, err) != 0)
         return -1;
+    const double inside_seconds = e->counts.decode_seconds - decoded;
     for (int64_t i = 0; i < e->rows.count; i++) {
         const int64_t row = mixes ? e->rows.count - 1 - i : i; /* a prompt's last at its end */
         if (sw_rows_tokens(&e->rows, row) == 0)
@@ -571,17 +624,42 @@ static int run_program(struct sw_engine *e, enum sw_program_kind kind,
         else
             take_decoded(e, row, calls);
     }
-    if (kind == SW_PROGRAM_DECODE) {
-        e->counts.decodes++;
-        e->counts.decode_rows += e->rows.count;
-        e->counts.decode_seconds += sw_clock_now() - begin;
-    } else {
-        e->counts.prefills++;
-        e->counts.prefill_rows += e->rows.count * e->rows.length;
-        e->counts.reads += kind == SW_PROGRAM_READ;
-        e->counts.prefill_seconds += sw_clock_now() - begin;
-    }
+    count_call(e, kind, begin, inside_seconds);
     return 0;
+}
+
+/* A token of every text that runs, inside a call of chunks, which goes on with its own rows; behind
+ * it a token is made before the next one begins, whatever was made inside. */
+static int make_tokens_inside(struct sw_engine *e, const struct sw_engine_calls *calls,
+                              struct sw_error *err)
+{
+    const struct sw_rows chunks = e->rows;
+    const enum sw_program_kind last = e->scheduler.last;
+    e->rows = e->beside;
+    const int status = run_program(e, SW_PROGRAM_DECODE, calls, err);
+    e->beside = e->rows;
+    e->rows = chunks;
+    e->scheduler.last = last;
+    e->counts.inside++;
+    return status;
+}
+
+static int pause_for_tokens(void *context, struct sw_error *err)
+{
+    const struct pause *pause = context;
+    struct sw_engine *e = pause->engine;
+    const double passed = sw_clock_now() - e->token_at;
+    bool now = e->every > 0 ? ++e->points % e->every == 0
+                            : passed >= sw_serving_slice_seconds(e->token_seconds);
+    now = now && sw_batch_scheduler_any_waits(&e->scheduler, SW_PROGRAM_DECODE);
+    if (pause->calls->agree != NULL && pause->calls->agree(pause->calls->context, &now, err) != 0)
+        return -1;
+    return now ? make_tokens_inside(e, pause->calls, err) : 0;
+}
+
+void sw_engine_pause_at(struct sw_engine *e, int32_t every)
+{
+    e->every = every;
 }
 
 /* Prompts that have more tokens on a shard than a call of `prefill` are read by `read`. waits:
@@ -629,7 +707,10 @@ int sw_engine_run(struct sw_engine *e, const struct sw_engine_calls *calls, stru
             return 0;
         /* nobody waits for a token */
         const enum sw_program_kind kind =
-            widened(e, sw_batch_scheduler_next_of_many(&e->scheduler), false);
+            widened(e,
+                    e->every > 0 ? sw_batch_scheduler_next(&e->scheduler)
+                                 : sw_batch_scheduler_next_of_many(&e->scheduler),
+                    false);
         if (run_program(e, kind, calls, err) != 0)
             return -1;
     }

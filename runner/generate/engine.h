@@ -7,6 +7,10 @@
  * the others go on; each text's tokens are those that it would get alone. Owns its buffers, borrows
  * the executor. Nothing is allocated while texts are made.
  *
+ * Of a set that interleaves (core/ir/serving.h) a call of chunks beside texts that run pauses for a
+ * token of each, as soon as sw_serving_slice_seconds have passed since the last one. So the time
+ * decides when a token is made, never what it is.
+ *
  * sw_engine_run asks for prompts and completes them until there are no more. A server, which gets
  * them one by one, puts each into a slot and runs a program at a time: sw_engine_admit,
  * sw_engine_step, sw_engine_drop, in the same order on every rank. */
@@ -63,6 +67,10 @@ struct sw_engine_calls {
                    double logprob);
     void (*ranked)(void *context, const struct sw_sequence *sequence, int64_t index,
                    const struct sw_top *top);
+    /* Collective. In the middle of a call of chunks: *now, true if a token of every text that runs
+     * is to be made, becomes the first rank's, and the others drop what that one has dropped. NULL:
+     * each rank decides alike, or is alone. Errors end the call. */
+    int (*agree)(void *context, bool *now, struct sw_error *err);
     void *context;
 };
 
@@ -73,6 +81,7 @@ struct sw_engine_counts {
     int64_t prompt_tokens, new_tokens; /* of prompts: those that were read */
     int64_t cached_tokens;             /* of prompts: those that stood in their slots */
     int64_t prefill_rows, decode_rows; /* of these runs, in tokens: those that rest, too */
+    int64_t inside;                    /* of `decodes`: in the middle of a call of chunks */
     double prefill_seconds, decode_seconds;
 };
 
@@ -110,6 +119,9 @@ bool sw_engine_is_busy(const struct sw_engine *engine);
  * `next` is not called. Errors: of the executor. */
 int sw_engine_step(struct sw_engine *engine, const struct sw_engine_calls *calls,
                    struct sw_error *err);
+/* For tests: calls of chunks of a set that interleaves pause at each `every`-th point where they
+ * can, in sw_engine_run, too, instead of by the time since the last token. */
+void sw_engine_pause_at(struct sw_engine *engine, int32_t every);
 
 /* Collective. Log-probabilities of tokens 1 .. of `count` sequences, at most one per slot, each at
  * most max_tokens + 1 long: logprobs[i][t - 1] is token t's, given those before it. */

@@ -100,7 +100,7 @@ static int compute(struct sw_executor *x, int32_t index, int32_t layer, const st
     struct sw_call call = {.op = op,
                            .in = x->tensors,
                            .out = x->tensors + op->n_in,
-                           .workspace = x->arena + op->workspace_offset,
+                           .workspace = x->arena + x->now->shift_bytes + op->workspace_offset,
                            .step = step,
                            .batch_invariant =
                                sw_program_traits(x->now->program->kind)->batch_invariant,
@@ -146,7 +146,7 @@ static int run_op(struct sw_executor *x, int32_t index, int32_t layer, const str
 
 static int poison(struct sw_executor *x, struct sw_error *err)
 {
-    const size_t first = (size_t)x->set->state.bytes;
+    const size_t first = (size_t)(x->set->state.bytes + x->now->shift_bytes);
     for (size_t at = first; x->poison != NULL && at < x->arena_bytes; at += POISON_BYTES) {
         const size_t left = x->arena_bytes - at;
         if (x->device->vtable->copy_in(x->device, x->arena + at, x->poison,
@@ -232,21 +232,21 @@ static int write_input(struct sw_executor *x, const struct sw_walk *w, const str
     ask.rows = sw_shard_owned(all, ask.first_row, held);
     const size_t row_bytes = (size_t)ask.row_elems * sw_dtype_bytes(v->dtype);
     const char *rows = x->rows;
+    char *to = x->arena + x->now->shift_bytes + v->offset;
     if (feed->data != NULL)
         rows = (const char *)feed->data + (size_t)ask.first_row * row_bytes;
     else if (ask.rows > 0 && feed->read(feed->context, &ask, x->rows, err) != 0)
         return -1;
     if (feed->used > 0 && feed->used < row_bytes) {
         for (int64_t r = 0; r < ask.rows; r++)
-            if (x->device->vtable->copy_in(x->device, x->arena + v->offset + (size_t)r * row_bytes,
+            if (x->device->vtable->copy_in(x->device, to + (size_t)r * row_bytes,
                                            rows + (size_t)r * row_bytes, feed->used) != 0)
                 return sw_fail(err, SW_ENVIRONMENT, "cannot copy '%s' to the device", feed->name);
         return 0;
     }
     memset(x->part, feed->padding, (size_t)v->slot_bytes);
     take_columns(x, v, offset[v->ndim - 1], rows, ask.rows);
-    if (x->device->vtable->copy_in(x->device, x->arena + v->offset, x->part,
-                                   (size_t)v->slot_bytes) != 0)
+    if (x->device->vtable->copy_in(x->device, to, x->part, (size_t)v->slot_bytes) != 0)
         return sw_fail(err, SW_ENVIRONMENT, "cannot copy '%s' to the device", feed->name);
     return 0;
 }
@@ -279,7 +279,8 @@ static int fetch(struct sw_executor *x, const struct sw_fetch *fetch, struct sw_
     if (value < 0 || bytes != whole_bytes(v) || v->slot_bytes != (int64_t)bytes)
         return sw_fail(err, SW_ENVIRONMENT, "the program gives no '%s' of %zu bytes", fetch->name,
                        bytes);
-    if (x->device->vtable->copy_out(x->device, to, x->arena + v->offset, bytes) != 0)
+    if (x->device->vtable->copy_out(x->device, to, x->arena + x->now->shift_bytes + v->offset,
+                                    bytes) != 0)
         return sw_fail(err, SW_ENVIRONMENT, "cannot read '%s' from the device", fetch->name);
     if (fetch->number != NULL)
         *fetch->number = v->dtype == SW_F64 ? wide : (double)narrow;
@@ -288,19 +289,6 @@ static int fetch(struct sw_executor *x, const struct sw_fetch *fetch, struct sw_
 
 /* ---- Running ---- */
 
-/* All ops of the pass at hand. */
-static int issue_pass(struct sw_executor *x, struct sw_walk *w, const struct sw_step *step,
-                      struct sw_error *err)
-{
-    while (sw_walk_region(w))
-        while (sw_walk_iteration(w))
-            while (sw_walk_op(w))
-                if (run_op(x, w->op, w->layer, step, err) != 0)
-                    return sw_fail_context(err, "%s, %s", w->program->regions[w->region].name,
-                                           sw_op_info(w->program->ops[w->op].kind)->name);
-    return 0;
-}
-
 /* A recording ends with all that it started: no other can wait for it. So does a step. */
 static int wait_for_all(struct sw_executor *x, struct sw_error *err)
 {
@@ -308,6 +296,48 @@ static int wait_for_all(struct sw_executor *x, struct sw_error *err)
         if (wait_for(x, v, err) != 0)
             return -1;
     return 0;
+}
+
+/* Between two ops, or two iterations, of the run at hand, which then goes on as if nothing had been
+ * run. */
+static int pause_run(struct sw_executor *x, bool behind_op, struct sw_error *err)
+{
+    struct running *now = x->now;
+    const struct sw_fetch *rounds = x->rounds;
+    const struct pausing pausing = x->pausing;
+    if (pausing.pause == NULL || behind_op != (x->comm->size == 1))
+        return 0;
+    if (!behind_op && wait_for_all(x, err) != 0)
+        return -1;
+    const int status = pausing.pause(pausing.context, err);
+    x->now = now;
+    x->rounds = rounds;
+    x->pausing = pausing;
+    return status;
+}
+
+/* All ops of the pass at hand. */
+static int issue_pass(struct sw_executor *x, struct sw_walk *w, const struct sw_step *step,
+                      struct sw_error *err)
+{
+    while (sw_walk_region(w))
+        while (sw_walk_iteration(w)) {
+            while (sw_walk_op(w)) {
+                if (run_op(x, w->op, w->layer, step, err) != 0)
+                    return sw_fail_context(err, "%s, %s", w->program->regions[w->region].name,
+                                           sw_op_info(w->program->ops[w->op].kind)->name);
+                if (pause_run(x, true, err) != 0)
+                    return -1;
+            }
+            if (pause_run(x, false, err) != 0)
+                return -1;
+        }
+    return 0;
+}
+
+void sw_executor_pause(struct sw_executor *x, sw_pause pause, void *context)
+{
+    x->asked = (struct pausing){pause, context};
 }
 
 static int run_pass(struct sw_executor *x, struct sw_walk *w, const struct sw_step *step,
@@ -353,6 +383,8 @@ int sw_executor_run_size(struct sw_executor *x, enum sw_program_kind program, in
     if (check_feeds(p, feeds, feed_count, err) != 0 || poison(x, err) != 0)
         return -1;
     x->rounds = NULL;
+    x->pausing = x->asked;
+    x->asked = (struct pausing){0};
     for (int32_t i = 0; i < fetch_count; i++)
         x->rounds = fetches[i].round != NULL ? &fetches[i] : x->rounds;
     for (struct sw_walk w = sw_walk_begin(p); sw_walk_pass(&w);) {
@@ -381,7 +413,9 @@ void *sw_executor_value(struct sw_executor *x, const struct sw_program *program,
                         int32_t instance)
 {
     const struct sw_value *v = &program->values[value];
-    return x->arena + v->offset + (instance % v->slots) * v->slot_bytes;
+    const bool moved = program->kind == SW_PROGRAM_DECODE && v->offset >= x->set->state.bytes;
+    return x->arena + (moved ? x->set->decode_shift_bytes : 0) + v->offset +
+           (instance % v->slots) * v->slot_bytes;
 }
 
 void *sw_executor_workspace(struct sw_executor *x)

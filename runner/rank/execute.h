@@ -93,6 +93,14 @@ int sw_executor_run_size(struct sw_executor *executor, enum sw_program_kind prog
                          int32_t feed_count, const struct sw_fetch *fetches, int32_t fetch_count,
                          struct sw_error *err);
 
+/* What may be run inside another program's run: `decode`, of a set with decode_shift_bytes. Errors
+ * end that run, too. */
+typedef int (*sw_pause)(void *context, struct sw_error *err);
+/* The next run, of a program that is not recorded, calls `pause` between its ops: on one rank
+ * behind each of them, on several behind each iteration of a region, when no message is under way.
+ * So all ranks call it as often. */
+void sw_executor_pause(struct sw_executor *executor, sw_pause pause, void *context);
+
 /* This rank's shard of a tensor's instance (host pointer on the CPU): of the state by its row, or
  * of a program by its value. */
 void *sw_executor_state(struct sw_executor *executor, const struct sw_state_row *row,

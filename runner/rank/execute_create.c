@@ -7,7 +7,8 @@ static struct operand prepare_operand(const struct sw_executor *x, struct sw_ref
 {
     const struct sw_program *p = x->now->program;
     const struct sw_value *value = &p->values[ref.value];
-    struct operand o = {.offset = value->offset,
+    const bool moved = value->offset >= x->set->state.bytes;
+    struct operand o = {.offset = value->offset + (moved ? x->now->shift_bytes : 0),
                         .slot_bytes = value->slot_bytes,
                         .slots = value->slots,
                         .value = ref.value,
@@ -76,7 +77,7 @@ static void prepare_collective(const struct sw_executor *x, const struct sw_op *
     call->count = op->n_in;
     for (uint16_t i = 0; i < op->n_in; i++)
         call->elems[i] = prepared->in[i].tensor.elems;
-    call->workspace = x->arena + op->workspace_offset;
+    call->workspace = x->arena + x->now->shift_bytes + op->workspace_offset;
     call->waited_next = waited_next(x->now->program, op);
 }
 
@@ -138,6 +139,7 @@ static int prepare_program(struct sw_executor *x, const struct sw_program *p, st
                            sw_op_info(kind)->name, lacks);
     }
     x->now->program = p;
+    x->now->shift_bytes = p->kind == SW_PROGRAM_DECODE ? x->set->decode_shift_bytes : 0;
     x->now->prepared = calloc((size_t)p->op_count + 1, sizeof *x->now->prepared);
     x->now->operands = calloc(operands + 1, sizeof *x->now->operands);
     x->now->ticket = calloc((size_t)p->value_count + 1, sizeof *x->now->ticket);

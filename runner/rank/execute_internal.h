@@ -26,6 +26,7 @@ struct prepared {
  * the first step op by op (libraries choose their kernels then), later ones as recordings. */
 struct running {
     const struct sw_program *program; /* NULL: the set has none of this kind */
+    int64_t shift_bytes;              /* of what lies behind the state (decode_shift_bytes) */
     struct prepared *prepared;        /* [op_count] */
     struct operand *operands;         /* of all ops */
     uint64_t *ticket; /* [value_count]: of the newest collective that writes it; 0: none yet */
@@ -46,6 +47,10 @@ struct sw_executor {
     const struct sw_program_set *set;
     struct running programs[SW_PROGRAM_KINDS][SW_SERVING_SIZES];
     struct running *now; /* the program at hand */
+    struct pausing {
+        sw_pause pause; /* NULL: it does not pause */
+        void *context;
+    } asked, pausing; /* of the next run; of the run at hand */
     struct sw_device *device;
     struct sw_comm *comm;
     char *arena;

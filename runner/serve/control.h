@@ -19,6 +19,10 @@ void sw_control_free(struct sw_control *control);
 /* Rank 0 tells the others to do that and run a program, or, last, to end. Empties the list. */
 void sw_control_send(const struct sw_launch *launch, struct sw_control *control, bool last);
 
+/* In the middle of a call of chunks rank 0 tells the others what has been dropped, and whether a
+ * token of every text is made now. Empties the list. */
+void sw_control_agree(const struct sw_launch *launch, struct sw_control *control, bool now);
+
 /* Another rank obeys until the end comes; it sleeps while there is nothing to do. Errors: of the
  * engine; SW_ENVIRONMENT: no memory, commands that make no sense. */
 int sw_control_obey(const struct sw_launch *launch, struct sw_engine *engine, struct sw_error *err);

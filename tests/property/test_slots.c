@@ -159,14 +159,22 @@ static void check_rows(const struct sw_test_texts *run)
     assert_int_equal(run->decode_rows, (NEW_TOKENS - 1) * ways);
 }
 
+/* Calls of chunks pause at each of so many points, for tokens of the texts beside them; 0: they do
+ * not. */
+static int32_t pauses_of(int64_t rotation)
+{
+    return rotation <= 0 ? 0 : rotation == 1 ? 1 : 3;
+}
+
 /* Texts in the order of that rotation, on the arena as it lies in rotation 0; what was made or
  * scored of each prompt must be the same however often and wherever it comes, alone or behind
  * others whose beginning stands in the cache. Returns the texts that differ from the first of their
- * prompt. Added: to *cached prompts' tokens that were not read, to *reads runs of `read`. */
+ * prompt. Added: to *cached prompts' tokens that were not read, to *reads runs of `read`, to
+ * *inside those of `decode` inside calls of chunks. */
 static int32_t run_in_order(const struct sw_program_options *options, enum sw_dtype cache,
                             enum sw_dtype weights, const struct shape *shape, int64_t rotation,
                             bool scores, struct sw_made_text first[], int64_t *cached,
-                            int64_t *reads)
+                            int64_t *reads, int64_t *inside)
 {
     const int64_t count = rotation < 0 ? 1 : TEXTS;
     static int32_t prompt[KINDS_OF_PROMPT][MAX_TOKENS];
@@ -195,12 +203,16 @@ static int32_t run_in_order(const struct sw_program_options *options, enum sw_dt
                                 .texts = texts,
                                 .count = count,
                                 .unpoisoned = rotation == 0,
+                                .pause_every = pauses_of(rotation),
                                 .scores = scores};
+    run.serving.interleave = run.pause_every > 0;
     if (sw_test_texts_run(&run, &err) != 0)
         fail_msg("%s", err.message);
     assert_int_equal(run.other_ranks, 0);
+    assert_int_equal(run.arena_bytes, run.planned_arena_bytes);
     if (rotation < 0 && !scores)
         check_rows(&run);
+    *inside += run.inside;
     *cached += run.cached_tokens;
     *reads += run.reads;
     for (int64_t t = 0; t < count; t++) {
@@ -267,7 +279,7 @@ static int32_t count_others(struct sw_mesh mesh, const struct types *types,
     struct sw_program_options prefill, read;
     struct sw_made_text first[KINDS_OF_PROMPT] = {{0}};
     int32_t others = 0;
-    int64_t cached = 0, reads = 0;
+    int64_t cached = 0, reads = 0, inside = 0;
     assert_int_equal(sw_serving_options(&options, &serving, SW_PROGRAM_PREFILL, &prefill, NULL), 0);
     assert_int_equal(prefill.serving.mixes, shape->budget > 0 && mesh.size[SW_SP] == 1);
     const bool has = !scores && sw_serving_has(&options, &serving, SW_PROGRAM_READ);
@@ -281,7 +293,7 @@ static int32_t count_others(struct sw_mesh mesh, const struct types *types,
     for (int64_t rotation = -KINDS_OF_PROMPT; rotation < 3; rotation++) {
         const int64_t before = reads;
         others += run_in_order(&options, types->cache, types->weights, shape, rotation, scores,
-                               first, &cached, &reads);
+                               first, &cached, &reads, &inside);
         assert_true(rotation >= 0 || cached == 0);
         if (rotation < 0 && !scores) {
             const int64_t tokens =
@@ -290,6 +302,7 @@ static int32_t count_others(struct sw_mesh mesh, const struct types *types,
         }
     }
     assert_int_equal(reads > 0, has);
+    assert_int_equal(inside > 0, !scores && !prefill.serving.mixes);
     /* with a slot for each text none finds anything; nor does one that is scored */
     assert_true((cached > 0) == (!scores && shape->slots < TEXTS));
     for (int p = 0; p < KINDS_OF_PROMPT; p++) {

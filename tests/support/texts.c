@@ -149,6 +149,7 @@ static void *rank_main(void *argument)
         sw_executor_init_state(executor, rank->run->seed, rank->run->stddev, &err) != 0 ||
         sw_engine_create(executor, &engine, &err) != 0)
         leave(rank, &err);
+    sw_engine_pause_at(engine, run->pause_every);
     spread_vectors(rank, executor);
     if (rank->run->scores)
         score(rank, engine);
@@ -232,6 +233,7 @@ int sw_test_texts_run(struct sw_test_texts *run, struct sw_error *err)
     run->made = ranks[0].made;
     run->cached_tokens = ranks[0].counts.cached_tokens;
     run->reads = ranks[0].counts.reads;
+    run->inside = ranks[0].counts.inside;
     run->prefill_rows = ranks[0].counts.prefill_rows;
     run->decode_rows = ranks[0].counts.decode_rows;
     run->arena_bytes = ranks[0].arena_bytes;

@@ -28,6 +28,7 @@ struct sw_test_texts {
     int64_t count;
     bool scores;                                             /* of these tokens; none are made */
     bool unpoisoned;                                         /* as in a job; else as sw_harness's */
+    int32_t pause_every;                                     /* as sw_engine_pause_at */
     void (*took)(int32_t rank, int64_t text, int64_t index); /* a token; may be NULL */
     /* Another device than the CPU's, and a communicator for it in place of *comm, which it takes;
      * both may be NULL */
@@ -40,6 +41,7 @@ struct sw_test_texts {
     int32_t other_ranks;                      /* that made anything else than rank 0 */
     int64_t cached_tokens;                    /* of prompts, that rank 0 did not read */
     int64_t reads;                            /* runs of `read` there */
+    int64_t inside;                           /* of `decode` there, inside calls of chunks */
     int64_t prefill_rows, decode_rows;        /* as sw_engine_counts has them */
     struct sw_made_text *made;                /* [count], rank 0's */
 };

@@ -1,5 +1,6 @@
 /* Searching for serving: what is said of a mesh is the price and the memory of the programs that
  * its plan has, as the server calls them. */
+#include "core/base/hash.h"
 #include "planner/search/search.h"
 #include "tests/unit/plan_support.h"
 
@@ -405,6 +406,103 @@ static void a_budget_keeps_the_goal_of_a_token(void **state)
     sw_config_free(config);
 }
 
+/* Serving of a CPU, of drawn sizes, and nothing said of how long a token may take beside prompts.
+ */
+static void draw_run(uint64_t seed, struct sw_run_config *run, struct sw_decision *decision)
+{
+    static const int64_t slots[] = {2, 3, 8, 24, 64}, lengths[] = {1024, 2560, 8192};
+    static const int32_t meshes[][3] = {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}, {1, 1, 2}, {2, 2, 1}};
+    const uint64_t bits = sw_hash_mix(seed);
+    const int32_t *mesh = meshes[bits % 5];
+    run->cluster.accelerator.device = SW_DEVICE_CPU;
+    run->serve_max_batch = slots[bits >> 8 & 3] + (int64_t)(bits >> 10 & 1) * 40;
+    run->serve_max_tokens = lengths[(bits >> 16) % 3];
+    run->serve_prompt_tokens = 512 * (1 + (int64_t)(bits >> 24) % (run->serve_max_tokens / 1024));
+    *decision = (struct sw_decision){.mesh = sw_mesh_make(mesh[0], 1, mesh[1], mesh[2])};
+}
+
+/* With nothing said a token beside prompts takes at most 3.5 times what it takes without, or a call
+ * of single tokens, and the first one at most twice what it takes alone and some tokens; that is
+ * with the programs of a run that says false, so that no bit depends on it, in an arena with room
+ * for the transients of `decode` behind the others'. */
+static void a_run_that_leaves_it_open_interleaves(void **state)
+{
+    (void)state;
+    enum { DRAWS = 16 };
+    const struct sw_test_run t = sw_test_small_run();
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_error err = {0};
+    int32_t sooner = 0;
+    for (uint64_t seed = 0; seed < DRAWS; seed++) {
+        struct sw_run_config run = *sw_config_run(config), whole;
+        struct sw_decision undecided, decided[2];
+        struct sw_candidate c[2];
+        uint64_t digest[2][SW_PROGRAM_KINDS] = {{0}};
+        draw_run(seed, &run, &undecided);
+        whole = run;
+        whole.serve_interleave = SW_INTERLEAVE_NEVER;
+        const struct sw_run_config *runs[] = {&whole, &run};
+        for (int i = 0; i < 2; i++) {
+            struct sw_program_set *set = NULL;
+            assert_int_equal(sw_search_evaluate_serving(runs[i], &undecided, &c[i], &err), 0);
+            decided[i] = c[i].decision;
+            assert_int_equal(sw_search_serving_programs(runs[i], &decided[i], &set, &err), 0);
+            assert_int_equal(c[i].memory.arena, set->arena_bytes);
+            sw_program_set_digests(set, digest[i]);
+            sw_program_set_free(set);
+        }
+        assert_int_equal(decided[0].serve.interleave, SW_INTERLEAVE_NEVER);
+        assert_int_equal(decided[1].serve.interleave, SW_INTERLEAVE_ALWAYS);
+        assert_memory_equal(digest[0], digest[1], sizeof digest[0]);
+        assert_true(c[1].memory.arena > c[0].memory.arena);
+        assert_true(c[1].cost.step_seconds == c[0].cost.step_seconds);
+        assert_true(c[1].serve.first_seconds == c[0].serve.first_seconds);
+        assert_true(c[1].serve.beside_seconds <= c[0].serve.beside_seconds);
+        const struct sw_serve_price *p = &c[1].serve;
+        const double calls = (double)p->prompt_tokens / (double)p->chunk + 2;
+        if (p->beside_seconds > 3.5 * c[1].cost.step_seconds ||
+            p->first_beside_seconds > 2 * p->first_seconds + calls * c[1].cost.step_seconds)
+            fail_msg("draw %d: a token in %g s, beside in %g; first in %g s, beside in %g",
+                     (int)seed, c[1].cost.step_seconds, p->beside_seconds, p->first_seconds,
+                     p->first_beside_seconds);
+        assert_true(p->token_budget >= 1 && p->token_budget <= c[0].serve.token_budget);
+        sooner += p->beside_seconds < c[0].serve.beside_seconds;
+    }
+    assert_true(sooner > DRAWS / 2);
+    sw_config_free(config);
+}
+
+/* A run that says something of it is as before there was anything to leave open, and so is a plan
+ * of then, which does not say whether calls interleave. */
+static void what_a_run_says_is_kept(void **state)
+{
+    (void)state;
+    const struct sw_test_run t = sw_test_small_run();
+    struct sw_config *config = sw_test_read_run(&t);
+    struct sw_error err = {0};
+    for (int i = 0; i < 5; i++) {
+        struct sw_run_config run = *sw_config_run(config);
+        struct sw_decision undecided;
+        struct sw_candidate c;
+        draw_run(1, &run, &undecided);
+        run.serve_chunk = i == 0 ? 128 : 0;
+        run.serve_token_budget = i == 1 ? 1024 : 0;
+        run.serve_token_latency = i == 2 ? 10 : 0;
+        run.serve_max_batch = i == 3 ? 1 : run.serve_max_batch; /* nobody is beside it */
+        if (i == 4)
+            run.cluster.accelerator.device = SW_DEVICE_CUDA;
+        assert_int_equal(sw_search_evaluate_serving(&run, &undecided, &c, &err), 0);
+        assert_int_equal(c.decision.serve.interleave, SW_INTERLEAVE_NEVER);
+    }
+    struct sw_run_config run = *sw_config_run(config);
+    struct sw_decision before = {.serve.stream_weights = SW_STREAM_NEVER};
+    struct sw_serving want;
+    run.serve_max_batch = 8;
+    assert_true(sw_plan_serving(&run, &before, &want));
+    assert_false(want.interleave);
+    sw_config_free(config);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -415,6 +513,8 @@ int main(void)
         cmocka_unit_test(a_prompts_end_meets_its_prompt),
         cmocka_unit_test(a_token_waits_for_the_longest_call),
         cmocka_unit_test(every_size_has_room),
+        cmocka_unit_test(a_run_that_leaves_it_open_interleaves),
+        cmocka_unit_test(what_a_run_says_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
