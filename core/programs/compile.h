@@ -5,28 +5,28 @@
 
 #include "core/ir/options.h"
 
-/* Of any kind but `save` (program_set.h); those of serving with options of sw_serving_options.
- * The whole pipeline: build, differentiate, partition, schedule, layout; stops after `until`. *out
- * is the caller's, free with sw_program_free. */
+/* Runs the pipeline: build, differentiate, partition, schedule, layout; stops after `until`. Takes
+ * every kind but `save` (program_set.h); serving kinds need options of sw_serving_options. *out is
+ * the caller's, free with sw_program_free. */
 int sw_program_compile(const struct sw_program_options *options, enum sw_program_stage until,
                        struct sw_program **out, struct sw_error *err);
 
-/* Programs before they were partitioned, those that were wanted last: a search compiles hundreds
- * that differ in what is split over which axes, which those do not depend on. One thread's. */
+/* Cache of recent programs before partitioning. A search compiles hundreds that differ only in what
+ * is split over which axes. Used by one thread. */
 struct sw_logicals;
 /* NULL: no memory. */
 struct sw_logicals *sw_logicals_new(void);
 void sw_logicals_free(struct sw_logicals *logicals); /* may be NULL */
-/* As sw_program_compile until SW_SCHEDULED, with them. */
+/* Does the work of sw_program_compile until SW_SCHEDULED, with that cache. */
 int sw_program_compile_with(struct sw_logicals *logicals, const struct sw_program_options *options,
                             struct sw_program **out, struct sw_error *err);
 
-/* Tells the values of one name apart, once, in a program that was compiled `unverified` up to
+/* Numbers values that share a name, once, in a program that was compiled `unverified` up to
  * SW_PARTITIONED or further. Errors (SW_ENVIRONMENT): memory. */
 int sw_program_number_names(struct sw_program *program, struct sw_error *err);
 
-/* The values of a layer of that model: those of every program that trains it, or adapters of it
- * (lora; NULL: none). Errors: as sw_program_compile. */
+/* Lists the values of a layer in all programs that train the model or its adapters (lora; NULL:
+ * none). Errors: as sw_program_compile. */
 int sw_program_layer_values(const struct sw_model *model, const struct sw_lora *lora,
                             struct sw_layer_values *out, struct sw_error *err);
 

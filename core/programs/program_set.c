@@ -103,12 +103,12 @@ int sw_program_set_single(struct sw_program *program, enum sw_program_kind kind,
     return 0;
 }
 
-/* The files of a checkpoint of the set's state, and the program that fills them. */
+/* Plans the files of a checkpoint of the set's state, and the exchange that fills them. */
 static int add_save(const struct sw_program_options *options, struct sw_program_set *set,
                     struct sw_error *err)
 {
     const int32_t ranks = sw_mesh_rank_count(&options->mesh);
-    const int64_t transients = set->arena_bytes - set->state.bytes; /* of training */
+    const int64_t transients = set->arena_bytes - set->state.bytes; /* transients of training */
     if (sw_placement_make(&set->state, ranks, &set->placement, err) != 0 ||
         sw_exchange_make(&set->state, &set->placement, &options->mesh, false,
                          sw_exchange_chunk_bytes(&set->placement, transients), &set->save,
@@ -181,7 +181,7 @@ static int add_sizes(const struct sw_program_options *training, const struct sw_
     return 0;
 }
 
-/* Of both ways the one that is wanted, or that sends less. */
+/* Compiles a serving program in the wanted way of gathering, or in the one that sends less. */
 static int compile_serving(const struct sw_program_options *training, const struct sw_serving *want,
                            enum sw_program_kind kind, enum sw_prefill_gather *gathers,
                            int64_t bytes[SW_GATHER_KINDS], struct sw_program **out,

@@ -25,7 +25,7 @@ struct served {
     char detail[256], help[256]; /* texts of a rejection */
     bool streams, interleaves;
     int64_t arena_bytes;            /* if calls interleave: without decode's transients at first */
-    int64_t decode_arena_bytes;     /* of decode alone, if calls interleave */
+    int64_t decode_arena_bytes;     /* decode alone, if calls interleave */
     enum sw_prefill_gather gathers; /* choice of prefill */
     int64_t chunk_bytes[SW_GATHER_KINDS];
 };

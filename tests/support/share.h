@@ -1,6 +1,6 @@
-/* Share of a test's repetitions: SW_TEST_SHARE=N in the environment asks for every Nth (tests/run.sh); without it, all
- * run (tests/soak.sh, and a test that is started by hand). A loop begins at a turn modulo the share, so that
- * the loops of a test take different ones. */
+/* Share of a test's repetitions: SW_TEST_SHARE=N in the environment asks for every Nth
+ * (tests/run.sh); without it, all run (tests/soak.sh, and a test that is started by hand). A loop
+ * begins at a turn modulo the share, so that the loops of a test take different ones. */
 #ifndef SW_TEST_SHARE_H
 #define SW_TEST_SHARE_H
 
