@@ -23,6 +23,7 @@
     ROW(OLMO3,   "Olmo3ForCausalLM",   "olmo3",    WHOLE_NORMS | POST_NORMS, SW_READS_ATTENTION_BIAS | SW_READS_LOCAL_LAYERS | SW_READS_LOCAL_ROPE) \
     ROW(PHI3,    "Phi3ForCausalLM",    "phi3",     FUSED_STORED,             SW_READS_WINDOW | SW_READS_PARTIAL_ROTATION)
 /* clang-format on */
+enum { QKV_BIAS = 1, HEAD_NORMS = 2, WHOLE_NORMS = 4, POST_NORMS = 8, FUSED_STORED = 16 };
 
 #define ARCHITECTURE(family, architecture, type, always, reads)                                    \
     [SW_FAMILY_##family] = (architecture),
@@ -40,9 +41,14 @@ bool sw_family_reads(uint8_t family, enum sw_family_key key)
     return (families[family].reads & (int)key) != 0;
 }
 
-bool sw_model_has_part(uint8_t family, enum family_part part)
+void sw_model_set_parts(struct sw_model *model)
 {
-    return (families[family].has & (int)part) != 0;
+    const int has = families[model->family].has;
+    model->qkv_bias = (has & QKV_BIAS) != 0 || model->output_bias;
+    model->qk_norm = (has & HEAD_NORMS) != 0;
+    model->qk_norm_whole = (has & WHOLE_NORMS) != 0;
+    model->post_norm = (has & POST_NORMS) != 0;
+    model->fused = (has & FUSED_STORED) != 0;
 }
 
 bool sw_model_not_read(struct sw_config *c, const struct section *s, const char *key,

@@ -139,11 +139,7 @@ static bool apply_keys(struct sw_config *c, const struct section *s, struct sw_m
         good = false;
     if (!apply_multipliers(c, s, &m->shape, sw_family_reads(family, SW_READS_MULTIPLIERS)))
         good = false;
-    m->shape.qkv_bias = sw_model_has_part(family, QKV_BIAS) || m->shape.output_bias;
-    m->shape.qk_norm = sw_model_has_part(family, HEAD_NORMS);
-    m->shape.qk_norm_whole = sw_model_has_part(family, WHOLE_NORMS);
-    m->shape.post_norm = sw_model_has_part(family, POST_NORMS);
-    m->shape.fused = sw_model_has_part(family, FUSED_STORED);
+    sw_model_set_parts(&m->shape);
     m->original_positions = 0; /* a plan writes rope_scaling */
     if (!apply_gemma(c, s, m, sw_family_reads(family, SW_READS_QUERY_SCALAR)))
         good = false;

@@ -146,15 +146,8 @@ const char *sw_model_no_file(const struct node *value);
 /* Tokens up to which a model with dual_chunk_attention_config has plain attention: a chunk without
  * its local part (vLLM, "dual_chunk_attention"). 0: no such config. */
 int64_t sw_model_plain_tokens(const struct node *root);
-/* Properties that each model of a family has. */
-enum family_part {
-    QKV_BIAS = 1,
-    HEAD_NORMS = 2,
-    WHOLE_NORMS = 4,
-    POST_NORMS = 8,
-    FUSED_STORED = 16
-};
-bool sw_model_has_part(uint8_t family, enum family_part part);
+/* Sets the properties that each model of the family has. */
+void sw_model_set_parts(struct sw_model *model);
 /* Reports a key with an effect that the family does not read; returns false. */
 bool sw_model_not_read(struct sw_config *c, const struct section *s, const char *key,
                        uint8_t family);
