@@ -134,7 +134,7 @@ int sw_program_compile(const struct sw_program_options *options, enum sw_program
 
 /* ---- Logical programs that are kept ---- */
 
-enum { LOGICALS = 8 };
+enum { LOGICALS = 16 };
 
 struct sw_logicals {
     uint64_t now;

@@ -10,9 +10,10 @@
 #include <string.h>
 
 /* Programs by structure, one cache for each thread: compiling takes ten times as long as resizing.
- * Meshes come sorted by structure, so a few programs suffice. They share a search's memory with the
- * meshes and some logical programs: fewer meshes leave room for more. */
-enum { PROGRAM_BYTES = 150000, MEMORY_BYTES = 40000000, FEWEST_PROGRAMS = 64 };
+ * Meshes come sorted by structure, so a few programs suffice, and few fit into a core's cache: nine
+ * of ten programs of a search are compiled once, however many are kept. They share a search's
+ * memory with the meshes and some logical programs: fewer meshes leave room for more. */
+enum { PROGRAM_BYTES = 150000, MEMORY_BYTES = 12000000, FEWEST_PROGRAMS = 32 };
 
 struct sw_cached_program {
     struct sw_program_key key;

@@ -77,7 +77,7 @@ END
         rss=$((kib > rss ? kib : rss))
     done
     local verdict=ok
-    if [ "$meshes" != "$6" ] || [ "$rss" -gt 65536 ] || awk -v a="$best" -v b="$7" 'BEGIN { exit !(a > b) }'; then
+    if [ "$meshes" != "$6" ] || [ "$rss" -gt 32768 ] || awk -v a="$best" -v b="$7" 'BEGIN { exit !(a > b) }'; then
         verdict=over
         failed=1
     fi
