@@ -8,26 +8,6 @@
 /* Share of waits for dp in a step from which on moments over dp as well may be faster. */
 static const double worth_dp = 0.01;
 
-/* If nothing keeps the headroom, also searches for options that use it up: a mesh named by the run
- * may use it. Full recomputation, by which a mesh is rejected, does not always need least: if
- * smaller options turn up, they keep the headroom after all. */
-int sw_search_with_headroom(struct sw_searcher *s, struct sw_preferences *preferences,
-                            struct sw_candidate *out, struct sw_error *err)
-{
-    int status = sw_search_within_limit(s, preferences, INFINITY, NULL, out, err);
-    if (status != 0 || out->reason != SW_REJECT_MEMORY ||
-        (!s->asked && out->memory.total > s->run->cluster.accelerator.memory_bytes))
-        return status;
-    struct sw_candidate wide = *out;
-    s->spends_headroom = true;
-    status = sw_search_within_limit(s, preferences, INFINITY, NULL, &wide, err);
-    s->spends_headroom = false;
-    if (status == 0 &&
-        (s->asked || (wide.reason == SW_FITS && wide.memory.total <= sw_searcher_limit(s))))
-        *out = wide;
-    return status;
-}
-
 /* True if another sharding's options are better for the mesh: those that keep the headroom, then
  * the faster ones; if none fits, those that need less. */
 static bool is_better(const struct sw_candidate *a, const struct sw_candidate *b)

@@ -28,19 +28,6 @@ static const double worth_beside = 1.05;
 /* Price over the best, up to which another axis order may reach the best. */
 static const double another_order_up_to = 1.3;
 
-/* True if no level can fit. Full recomputation may not need the least memory, so that under a
- * lowered limit other levels may fit. */
-static bool hopeless(const struct sw_searcher *s, const struct sw_sized *sized)
-{
-    return sized->least_bytes >
-           (s->most_bytes > 0 ? s->run->cluster.accelerator.memory_bytes : sw_searcher_limit(s));
-}
-
-double sw_candidate_seconds(const struct sw_candidate *c)
-{
-    return c != NULL && c->reason == SW_FITS ? c->cost.step_seconds : INFINITY;
-}
-
 /* The best of a way that fits so far; NULL: none. */
 static const struct sw_candidate *best_of(const struct sw_mesh_search *l, int32_t way)
 {
@@ -57,32 +44,6 @@ static double best_seconds(const struct sw_mesh_search *l)
     const double one = sw_candidate_seconds(best_of(l, SW_ONE_RING)),
                  rings = sw_candidate_seconds(best_of(l, SW_OF_RINGS));
     return one < rings ? one : rings;
-}
-
-int sw_searcher_try(struct sw_searcher *s, const struct sw_decision *decision,
-                    struct sw_candidate *c, struct sw_error *err)
-{
-    struct sw_sized sized;
-    c->reason = SW_REJECT_MEMORY;
-    if (sw_searcher_size(s, decision, &sized, err) != 0)
-        return -1;
-    if (sized.program == NULL || hopeless(s, &sized))
-        return 0;
-    return sw_searcher_price(s, &sized, false, c, err);
-}
-
-int sw_mesh_search_fit(struct sw_searcher *s, const struct sw_mesh_search *l, int32_t way,
-                       const struct sw_decision *decision, double than, struct sw_candidate *c,
-                       struct sw_error *err)
-{
-    const struct sw_guess *guess = &l->guess[way];
-    struct sw_option option = {.micro_batch_size = decision->train.micro_batch_size};
-    if (guess->levels.count == 0)
-        return sw_searcher_try(s, decision, c, err);
-    sw_guess_option(guess, &option);
-    const double times = (double)option.micro_batch_size / guess->sequences;
-    return sw_searcher_fit(s, decision, &guess->levels, times, option.level, guess->limit_bytes,
-                           than, c, err);
 }
 
 /* Prices one option and keeps it if faster. */
@@ -127,7 +88,7 @@ static int32_t look_at(struct sw_searcher *s, struct sw_mesh_search *l, int32_t 
     /* for any variant, too; without headroom, which a mesh named by the run may use: the smallest
      * is the same then */
     l->hopeless = sw_searcher_state_bytes(s, &sized) > s->run->cluster.accelerator.memory_bytes;
-    if (l->hopeless || hopeless(s, &sized))
+    if (l->hopeless || sw_searcher_is_hopeless(s, &sized))
         return 0;
     sw_guess_compute(&sized, s->run, &compute);
     const int32_t count =
@@ -159,12 +120,6 @@ static int price_smallest(struct sw_searcher *s, const struct sw_mesh_search *l,
     k->guess =
         sw_guess_seconds(guess, base->train.micro_batch_size, sw_levels_last(&guess->levels));
     return 0;
-}
-
-bool sw_variant_is_of(const struct sw_variant *v, const struct sw_decision *decision)
-{
-    return v->strategy == decision->train.strategy && v->layout == decision->train.layout &&
-           v->residual_seq_tp == decision->train.residual_seq_tp;
 }
 
 /* True if an option differs from the best ones in recomputation only. */
@@ -355,4 +310,24 @@ int sw_search_within_limit(struct sw_searcher *s, struct sw_preferences *prefere
     if (search_either(s, &l, 0, preference->count, SW_OF_RINGS, NULL, err) != 0)
         return -1;
     return search_around(s, &l, out, err);
+}
+
+/* If nothing keeps the headroom, also searches for options that use it up: a mesh named by the run
+ * may use it. Full recomputation, by which a mesh is rejected, does not always need least: if
+ * smaller options turn up, they keep the headroom after all. */
+int sw_search_with_headroom(struct sw_searcher *s, struct sw_preferences *preferences,
+                            struct sw_candidate *out, struct sw_error *err)
+{
+    int status = sw_search_within_limit(s, preferences, INFINITY, NULL, out, err);
+    if (status != 0 || out->reason != SW_REJECT_MEMORY ||
+        (!s->asked && out->memory.total > s->run->cluster.accelerator.memory_bytes))
+        return status;
+    struct sw_candidate wide = *out;
+    s->spends_headroom = true;
+    status = sw_search_within_limit(s, preferences, INFINITY, NULL, &wide, err);
+    s->spends_headroom = false;
+    if (status == 0 &&
+        (s->asked || (wide.reason == SW_FITS && wide.memory.total <= sw_searcher_limit(s))))
+        *out = wide;
+    return status;
 }
