@@ -6,7 +6,7 @@
 #       [-o FILE] [--keep DIR]
 #
 # Calibrates first, so that `explain` knows this machine; measures memcpy with as many processes as
-# there are ranks, and dd of as many bytes as a checkpoint has. --saves: in each run with saves, the
+# there are ranks, and cp and sync of as many bytes as a checkpoint has. --saves: in each run with saves, the
 # first of which is not counted. Prints tables, and writes them to FILE. --keep: the metrics stay in
 # DIR. About three minutes for the quickstart, ten for 124M; needs 8 GB of memory and 5 of disk.
 set -uo pipefail
@@ -113,11 +113,13 @@ YAML
         done
         with+=("$folder/with.$round.jsonl") without+=("$folder/without.$round.jsonl")
         copies+=("$("$build/bench/bench_copy" "$rank_bytes" "$ranks")")
+        head -c "$bytes" /dev/urandom >"$folder/source"
         for i in 1 2; do
-            disks+=("$(LC_ALL=C dd if=/dev/zero of="$folder/dd" bs=1M count=$(((bytes + 1048575) / 1048576)) \
-                conv=fsync 2>&1 | awk '/copied/ {print $1 / $(NF - 3)}')")
-            rm -f "$folder/dd"
+            sync "$folder/source"
+            disks+=("$({ TIMEFORMAT=%R && time { cp --reflink=never "$folder/source" "$folder/copy" && sync "$folder/copy"; }; } 2>&1)")
+            rm -f "$folder/copy"
         done
+        rm -f "$folder/source"
     done
     python3 - "$folder/case.json" <<PYTHON
 import json, statistics, sys
@@ -125,7 +127,7 @@ numbers = lambda text: statistics.median(map(float, text.split()))
 json.dump({"name": "$2", "ranks": $ranks, "mesh": "$5", "every": $every, "skip": $8,
            "explain": "$folder/explain.json", "with": "${with[*]}".split(),
            "without": "${without[*]}".split(), "copy_rate": numbers("${copies[*]}"),
-           "dd_rate": numbers("${disks[*]}"),
+           "cp_seconds": numbers("${disks[*]}"),
            "load": "$load", "others": [float(x) for x in open("$folder/others")]},
           open(sys.argv[1], "w"))
 PYTHON

@@ -56,6 +56,20 @@ def whole_stalls(steps, saves, skip, idle_outside):
     return stalls
 
 
+def lost_seconds(steps, saves, usual_step):
+    """For each save: what the steps while it was written took longer than usual, in sum."""
+    lost = []
+    for save in saves:
+        window = [s for s in steps if save["checkpoint_step"] in s["saves"]]
+        if window:
+            lost.append(sum(s["seconds"] - usual_step for s in window))
+    return lost
+
+
+def against(value, limit, peer):
+    return f"{value:.2f} s, {value / peer:.2f} of cp and sync: {verdict(value / peer, limit)} ({limit} wanted)"
+
+
 def spread(values):
     """A quarter of the values are further below the median, a quarter further above: as a share."""
     values = sorted(values)
@@ -84,6 +98,10 @@ def report_case(case):
     writing = [s["seconds"] for steps, _ in with_runs for s in usual(steps, skip) if s["saves"]]
     rest = [s["seconds"] for steps, _ in with_runs for s in usual(steps, skip) if not s["saves"]]
     without = [s["seconds"] for s in idle]
+    last = [s for steps, done in with_runs for s in done
+            if s["checkpoint_step"] >= steps[-1]["step"]]
+    lost = median(x for steps, done in with_runs
+                  for x in lost_seconds(steps, [s for s in done if s in saves], median(rest)))
     pause = median(s["pause_seconds"] for s in saves)
     stall = median(whole)
     copy = explain["most_bytes_of_a_rank"] / case["copy_rate"]
@@ -101,7 +119,10 @@ def report_case(case):
         ("1.5 (bytes / memcpy rate + exchange)", f"1.5 ({copy * 1e3:.1f} ms at {case['copy_rate'] / 1e9:.2f} GB/s + {explain['link_seconds'] * 1e3:.1f} ms) = {limit * 1e3:.1f} ms: {verdict(stall, limit)}, {stall / limit:.2f} of it"),
         ("all steps with saves, median and mean", f"{(median(writing + rest) / step - 1) * 100:+.1f} %, {(statistics.mean(writing + rest) / statistics.mean(without) - 1) * 100:+.1f} % (wanted: 3 %)"),
         ("steps while one is written", f"{len(writing)}: {(median(writing) / step - 1) * 100:+.1f} %; in the same runs, against those while none is: {(median(writing) / median(rest) - 1) * 100:+.1f} %"),
-        ("written, against dd", f"{rate / 1e6:.0f} MB/s while training, {case['dd_rate'] / 1e6:.0f} MB/s: {rate / case['dd_rate'] * 100:.0f} %"),
+        ("durable after, beside training", against(median(s["durable_seconds"] for s in saves), 4, case["cp_seconds"])),
+        ("durable after, at the end", against(median(s["durable_seconds"] for s in last), 1.3, case["cp_seconds"])),
+        ("step time lost per save, in sum", f"{lost:.2f} s: {verdict(lost, 0.4)} (0.4 s wanted); pause {verdict(pause, 0.25)} (0.25 s wanted)"),
+        ("written", f"{rate / 1e6:.0f} MB/s while training; cp and sync {explain['bytes'] / case['cp_seconds'] / 1e6:.0f} MB/s"),
         ("time lost to saves, of all", f"{stall / (every * step) * 100:.2f} % to the stall at every {every}th step"),
         ("other processes had, of the cores", ", ".join(f"{o * 100:.0f} %" for o in case["others"]) + f" in each run; load before: {case['load']}"),
     ]
