@@ -12,25 +12,25 @@
 
 struct sw_metrics {
     FILE *file;
-    off_t whole;  /* where what is to stay ends */
-    bool inside;  /* in the line that a killed run left: the next one begins below */
-    char *header; /* to begin the file again with; NULL: none yet */
+    off_t whole;  /* end of the part to keep */
+    bool inside;  /* true if a killed run's line lacks its end: the next one begins below */
+    char *header; /* header to recreate the file with; NULL: none yet */
     size_t header_bytes;
-    bool header_due; /* it is not in the file yet */
-    bool gone;       /* the open file has no name any more, and no other can be opened */
-    char *waiting;   /* whole lines that could not be written yet */
+    bool header_due; /* true if the file lacks it */
+    bool gone;       /* true if the open file was removed and no other can be opened */
+    char *waiting;   /* whole lines not yet written */
     size_t waiting_bytes;
-    FILE *line; /* the one that is being made, into memory */
+    FILE *line; /* the current line, in memory */
     char *line_text;
     size_t line_bytes;
     char path[4096];
 };
 
-/* Of lines that wait; some ten thousand of them. Those after them are lost. */
+/* Limit of waiting lines, some ten thousand. Later ones are lost. */
 enum { MOST_WAITING = 4 << 20 };
 
-/* Where the last line begins, which may be cut; the end, where it is whole. *inside: its end is not
- * written, but all of the object is. */
+/* Start of the last line if it may be incomplete, else the end. *inside: the object is complete,
+ * only its line end is missing. */
 static off_t whole_lines(FILE *file, bool *inside)
 {
     off_t at = 0, begin = 0;
@@ -54,14 +54,13 @@ static off_t whole_lines(FILE *file, bool *inside)
     return *inside ? at : begin;
 }
 
-/* Opens m->path to append to. */
+/* Opens m->path for appending. */
 static int open_file(struct sw_metrics *m, struct sw_error *err)
 {
     m->file = fopen(m->path, "a+e");
     if (m->file == NULL)
         return sw_fail(err, SW_ENVIRONMENT, "cannot write %s: %s", m->path, strerror(errno));
-    /* a run that was killed may have left the beginning of a line, which no reader of lines takes
-     */
+    /* a killed run may have left part of a line, invalid for readers */
     struct stat is;
     if (fstat(fileno(m->file), &is) == 0 && S_ISREG(is.st_mode)) {
         const off_t whole = whole_lines(m->file, &m->inside);
@@ -93,7 +92,7 @@ int sw_metrics_open(const char *directory, struct sw_metrics **out, struct sw_er
     return 0;
 }
 
-/* All of it or nothing: whoever follows the file sees whole lines only. */
+/* Appends all or nothing: readers see only whole lines. */
 static int append(struct sw_metrics *m, const char *text, size_t bytes, struct sw_error *err)
 {
     if (m->inside)
@@ -108,11 +107,11 @@ static int append(struct sw_metrics *m, const char *text, size_t bytes, struct s
     __fpurge(m->file);
     clearerr(m->file);
     const int kept = m->whole < 0 ? -1 : ftruncate(fileno(m->file), m->whole);
-    (void)kept; /* from a device or a pipe nothing can be taken back */
+    (void)kept; /* devices and pipes cannot be truncated */
     return sw_fail(err, SW_ENVIRONMENT, "cannot write %s: %s", m->path, strerror(reason));
 }
 
-/* The header, where it is due, and the lines that wait. */
+/* Writes the header if due, then the waiting lines. */
 static int write_waiting(struct sw_metrics *m, struct sw_error *err)
 {
     if (m->gone)
@@ -130,8 +129,8 @@ static int write_waiting(struct sw_metrics *m, struct sw_error *err)
     return 0;
 }
 
-enum { DIGITS = 9 };       /* of measured values: a float's */
-enum { TIME_DIGITS = 14 }; /* of a date, to the millisecond */
+enum { DIGITS = 9 };       /* for measured values: a float's */
+enum { TIME_DIGITS = 14 }; /* for a date to the millisecond */
 
 static int begin_line(struct sw_metrics *m, struct sw_json *j, struct sw_error *err)
 {
@@ -143,7 +142,7 @@ static int begin_line(struct sw_metrics *m, struct sw_json *j, struct sw_error *
     return 0;
 }
 
-/* Behind the lines that wait already; then all of them are tried. */
+/* Adds the line after the waiting ones, then tries to write all. */
 static int end_line(struct sw_metrics *m, struct sw_json *j, struct sw_error *err)
 {
     sw_json_end(j);
@@ -232,7 +231,7 @@ int sw_metrics_header(struct sw_metrics *m, const struct sw_plan *plan, const ch
     return write_waiting(m, err);
 }
 
-/* Whether the path names another file than the open one, or none. */
+/* True if the path names no file, or another one than the open one. */
 static bool is_gone(const struct sw_metrics *m)
 {
     struct stat there, ours;
@@ -240,7 +239,7 @@ static bool is_gone(const struct sw_metrics *m)
         return false;
     if (stat(m->path, &there) == 0)
         return there.st_dev != ours.st_dev || there.st_ino != ours.st_ino;
-    return errno == ENOENT; /* not a file system that is gone for a while */
+    return errno == ENOENT; /* not for a file system that is away for a while */
 }
 
 int sw_metrics_renew(struct sw_metrics *m, struct sw_error *err)
@@ -249,7 +248,7 @@ int sw_metrics_renew(struct sw_metrics *m, struct sw_error *err)
         m->gone = false;
         return write_waiting(m, err);
     }
-    m->gone = true; /* until another is open */
+    m->gone = true; /* until another is opened */
     FILE *before = m->file;
     char *folder = sw_path_folder(m->path);
     const int made = folder == NULL ? 0 : sw_file_make_folder(folder, err);
@@ -333,7 +332,7 @@ void sw_metrics_close(struct sw_metrics *m)
 {
     if (m == NULL)
         return;
-    (void)write_waiting(m, NULL); /* the last try; that it failed was said */
+    (void)write_waiting(m, NULL); /* last attempt; its failure was reported */
     fclose(m->file);
     free(m->waiting);
     free(m->header);

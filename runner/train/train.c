@@ -34,7 +34,7 @@ static int train_batch(void *context, const struct sw_ask *ask, void *to, struct
     return 0;
 }
 
-/* updates: those before, by which AdamW corrects its moments. */
+/* updates: earlier ones, for AdamW's bias correction. */
 static struct sw_step make_step(const struct sw_optimizer_config *o, int64_t number,
                                 int64_t updates)
 {
@@ -62,7 +62,7 @@ static int stop_judging(void *context, bool *stops)
     return 0;
 }
 
-/* Says how the model does on what was held out: at the end, and during training (`evaluate`). */
+/* Reports the held-out loss: at the end, and during training (`evaluate`). */
 static int judge(struct sw_training *t, int64_t steps)
 {
     double loss;
@@ -76,7 +76,7 @@ static int judge(struct sw_training *t, int64_t steps)
         return 0;
     sw_progress_line_end(&t->progress);
     (void)sw_trainer_describe_loss(&t->trainer, loss, &t->bigram,
-                                   text); /* which finds the bigram's, too */
+                                   text); /* also computes the bigram's */
     if (!t->progress.quiet)
         fprintf(stderr, "held-out: %s\n", text);
     struct sw_error err = {0};
@@ -87,8 +87,8 @@ static int judge(struct sw_training *t, int64_t steps)
     return 0;
 }
 
-/* The program of a step. Where no label counts there is no gradient: nothing runs; parameters,
- * moments and AdamW's count of steps stay. Every rank knows that from the index. */
+/* Runs the program of a step. Without counted labels there is no gradient and nothing runs:
+ * parameters, moments and AdamW's step count stay. Every rank knows that from the index. */
 static int compute_step(struct sw_training *t, int64_t number, const struct sw_step *step,
                         double *loss, double *grad_norm)
 {
@@ -113,7 +113,8 @@ static int compute_step(struct sw_training *t, int64_t number, const struct sw_s
                : 0;
 }
 
-/* One step and the ranks' word about it. board->step_done is `number` then, unless it spiked. */
+/* Runs a step and the ranks' agreement on it. Sets board->step_done to `number`, unless it
+ * spiked. */
 static int run_step(struct sw_training *t, int64_t number)
 {
     const struct sw_rank *rank = t->rank;
@@ -163,16 +164,16 @@ static int run_step(struct sw_training *t, int64_t number)
     return t->together ? -1 : 0; /* every rank has the same numbers */
 }
 
-/* What a step that is done brings with it, before the next one. */
+/* Work between a finished step and the next one. */
 static int between_steps(struct sw_training *t, int64_t number)
 {
     const struct sw_run_config *run = t->rank->plan->run;
     const int64_t save = run->checkpoint_every_steps, every = run->evaluate_every_steps;
     if (number == t->last || t->request != SW_REQUEST_NONE)
         return 0;
-    /* one that is due while another is under way comes as soon as that is durable */
+    /* a save due during another one follows as soon as that is durable */
     t->save_due = t->save_due || (save > 0 && number % save == 0);
-    /* but where a spike goes back to one: that does not depend on the disk */
+    /* except if spikes return to a checkpoint: that must not depend on the disk */
     if (t->save_due && run->optimizer.on_spike == SW_SPIKE_REWIND &&
         sw_training_finish_save(t) != 0)
         return -1;
@@ -187,7 +188,7 @@ static int run_steps(struct sw_training *t)
     sw_progress_line_begin(&t->progress, t->resume.step);
     if (sw_training_exchange(t) != 0)
         return -1;
-    /* an attempt without a step would be the last of its chain */
+    /* an attempt without a step would end its chain */
     if (t->request == SW_REQUEST_REQUEUE)
         t->request = SW_REQUEST_NONE;
     if (t->rank->launch->rank == 0 && t->request == SW_REQUEST_NONE)
@@ -202,7 +203,7 @@ static int run_steps(struct sw_training *t)
 
 /* ---- The beginning ---- */
 
-/* Says how full packed rows are, and what does not go into them. */
+/* Reports the filling of packed rows, and what they leave out. */
 static void say_data(const struct sw_training *t)
 {
     int64_t rows;
@@ -240,7 +241,7 @@ static void announce(const struct sw_training *t)
         fprintf(stderr, "note: %s\n", note);
 }
 
-/* Rank 0. What a copy of the folder, or a kill, has left in that of the checkpoints. */
+/* Tidies the checkpoints' folder on rank 0 after a copy or a kill. */
 static int tidy(struct sw_training *t)
 {
     const char *folder = t->rank->plan->run->checkpoint_directory;
@@ -253,9 +254,7 @@ static int tidy(struct sw_training *t)
     return 0;
 }
 
-/* Rank 0. One job at a time in the run's folder, and in that of the checkpoints where it is
- * another's.
- */
+/* Locks on rank 0: one job at a time in the run's folder and the checkpoints' folder. */
 static int take_locks(struct sw_training *t)
 {
     const struct sw_run_config *run = t->rank->plan->run;
@@ -281,7 +280,7 @@ static int take_locks(struct sw_training *t)
     return tidy(t);
 }
 
-/* Collective: of all ranks. */
+/* Collective: sums over all ranks. */
 static void sum_loading(struct sw_training *t, const struct sw_loading *mine)
 {
     const struct sw_launch *launch = t->rank->launch;
@@ -301,7 +300,7 @@ static void sum_loading(struct sw_training *t, const struct sw_loading *mine)
     free(all);
 }
 
-/* The state's contents. Returns whether they are to be looked for once more. */
+/* Fills the state. True if another source must be tried. */
 static bool fill_state(struct sw_training *t, struct sw_resume_options *options)
 {
     struct sw_rank *rank = t->rank;
@@ -321,7 +320,7 @@ static bool fill_state(struct sw_training *t, struct sw_resume_options *options)
     return sw_resume_again(rank->launch, &t->resume, &loading, options, &rank->err);
 }
 
-/* Rank 0, once a checkpoint was read and is whole. */
+/* Runs on rank 0, after a whole checkpoint was read. */
 static int keep_damaged(struct sw_training *t)
 {
     const char *folder = t->rank->plan->run->checkpoint_directory;
@@ -333,8 +332,8 @@ static int keep_damaged(struct sw_training *t)
     return 0;
 }
 
-/* Collective. The best checkpoint that proves to be whole, or another beginning. *finished: no step
- * is left to do. */
+/* Collective. Finds the best whole checkpoint, or another start. *finished: true if no step is
+ * left. */
 static enum sw_status find_start(struct sw_training *t, bool *finished)
 {
     struct sw_rank *rank = t->rank;
@@ -349,7 +348,7 @@ static enum sw_status find_start(struct sw_training *t, bool *finished)
             return status;
         again = fill_state(t, &t->from);
     }
-    /* one that some rank could not read was not shown to be whole */
+    /* a checkpoint that some rank could not read may not be whole */
     const enum sw_status status = sw_rank_agree(rank);
     if (status != SW_OK)
         return status;
@@ -377,7 +376,7 @@ static int open_saver(struct sw_training *t)
     return sw_saver_create(t->rank, &options, &t->saver);
 }
 
-/* Rank 0. Fails where no checkpoint can be made, before hours of steps that would be lost. */
+/* Runs on rank 0: fails if no checkpoint can be written, before hours of steps are lost. */
 static int check_folder(struct sw_training *t)
 {
     const char *folder = t->rank->plan->run->checkpoint_directory;
@@ -393,7 +392,7 @@ static int check_folder(struct sw_training *t)
     if (sw_file_make_folder(folder, &t->rank->err) != 0)
         return sw_fail_context(&t->rank->err, "checkpoints cannot be written");
     if (snprintf(probe, sizeof probe, "%s/.writable", folder) >= (int)sizeof probe)
-        return 0; /* a save says so */
+        return 0; /* a save reports it */
     if ((mkdir(probe, 0777) != 0 && errno != EEXIST) || rmdir(probe) != 0)
         return sw_fail(&t->rank->err, SW_ENVIRONMENT,
                        "checkpoints cannot be written to '%s': %s; make it writable, or name "
@@ -411,7 +410,7 @@ static void tell_room(const struct sw_training *t)
                        run->checkpoint_keep, every > 0 ? (steps + every - 1) / every : 1);
 }
 
-/* Everything up to the first step. *finished: there is none, the run is over. */
+/* Does everything before the first step. *finished: true if no step is left. */
 static enum sw_status begin(struct sw_training *t, const struct sw_train_options *options,
                             bool *finished)
 {
@@ -434,7 +433,7 @@ static enum sw_status begin(struct sw_training *t, const struct sw_train_options
     return sw_rank_agree(rank);
 }
 
-/* Rank 0, of a job without a process of its own that would say so. */
+/* Reports the time, on rank 0, if no process of the job does. */
 static void tell_time(const struct sw_training *t)
 {
     struct sw_hours efficiency;
@@ -461,7 +460,7 @@ static void end(struct sw_training *t)
 
 /* ---- The end ---- */
 
-/* On a request: every rank leaves at the same place. */
+/* Ends on a request: every rank at the same point. */
 static int leave(struct sw_training *t, bool judging)
 {
     static const char *const names[] = {[SW_REQUEST_REQUEUE] = "the checkpoint signal",
@@ -498,7 +497,8 @@ static int leave(struct sw_training *t, bool judging)
     return sw_ending_leave(&t->ending, (enum sw_verdict)code, cause);
 }
 
-/* The lowest rank that knows why says it; the last one knows at least that. */
+/* Ends with an unsaved step: the lowest rank that knows the reason reports it; the last rank knows
+ * at least that. */
 static void fail_unsaved(struct sw_training *t)
 {
     const struct sw_error *why = sw_saver_failure(t->saver);
@@ -522,7 +522,7 @@ static int run(struct sw_training *t)
     }
     bool failed = run_steps(t) != 0;
     const bool judging = !failed && t->request == SW_REQUEST_NONE;
-    if (judging) /* what is done is kept first: judging takes long, and may be ended */
+    if (judging) /* save first: evaluating takes long and may be interrupted */
         failed = sw_training_save_last(t) != 0 || judge(t, t->ending.board->step_done) != 0;
     sw_progress_line_end(&t->progress);
     if (judging && !failed && t->save_failed) {
@@ -538,8 +538,8 @@ static int run(struct sw_training *t)
     return sw_ending_leave(&t->ending, SW_VERDICT_DONE, "every step was done");
 }
 
-/* Collective. True if the held-out loss of the last step was never written: the attempt before was
- * ended while it judged. */
+/* Collective. True if the last step's held-out loss is missing: the previous attempt ended while
+ * computing it. */
 static bool lacks_held_out(const struct sw_training *t)
 {
     const bool lacks = t->rank->launch->rank == 0 &&
@@ -548,7 +548,7 @@ static bool lacks_held_out(const struct sw_training *t)
     return sw_launch_max(t->rank->launch, lacks) > 0;
 }
 
-/* The loss that was cut off, of the finished model. Errors as run(). */
+/* Computes the missing loss of the finished model. Returns as run(). */
 static int make_up_held_out(struct sw_training *t)
 {
     struct sw_rank *rank = t->rank;
@@ -565,7 +565,7 @@ static int make_up_held_out(struct sw_training *t)
     return judge(t, t->resume.step);
 }
 
-/* No step is left to do. An attempt that was killed behind the last save did not say so. */
+/* Ends without a step left. An attempt killed after the last save did not record that. */
 static int leave_finished(struct sw_training *t)
 {
     if (t->rank->launch->rank == 0 && !t->progress.quiet)

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-/* What the ranks tell each other between steps: for each request how many ranks got it, how many
- * found something wrong, and how far the save under way is. */
+/* Flags between steps: per request, the ranks that got it; the ranks with an error; progress of the
+ * current save. */
 enum { FLAG_ERROR = SW_REQUEST_TERMINATE, FLAG_SAVER, FLAGS = FLAG_SAVER + SW_SAVER_FLAGS };
 
 enum { GRACE_SECONDS = 30 }; /* Slurm's KillWait, Kubernetes' default */
@@ -73,8 +73,8 @@ double sw_training_elapsed_s(const struct sw_training *t)
     return t->age_before_s + sw_clock_now();
 }
 
-/* The most that rank 0 has used: of its device, or where that shares the host's memory, of this
- * process. Asked in the first steps, and now and then. */
+/* Rank 0's peak memory: its device's or, if shared with the host, this process's. Measured in the
+ * first steps, then now and then. */
 static int64_t memory_bytes(struct sw_training *t, int64_t step)
 {
     enum { FIRST_STEPS = 2, EVERY_STEPS = 32 };
@@ -131,7 +131,7 @@ static void tell_save(struct sw_training *t, int64_t step)
             (double)line.bytes / 1e6, line.pause_s, line.seconds);
 }
 
-/* Collective. Another job may have taken this one for dead. */
+/* Collective. Fails if another job took over the lock, believing this one dead. */
 static int check_locks(struct sw_training *t)
 {
     float lost = 0;
@@ -151,14 +151,14 @@ static int check_locks(struct sw_training *t)
 
 /* ---- Between steps ---- */
 
-/* One that may fit by now is due at once. */
+/* After a failed save: if one may fit by now, it is due at once. */
 static void note_failure(struct sw_training *t, bool failed)
 {
     t->save_failed = t->save_failed || failed;
     t->save_due = t->save_due || (failed && sw_saver_made_room(t->saver));
 }
 
-/* What came of the save under way. */
+/* Handles the result of the current save. */
 static int advance_save(struct sw_training *t, const float *sums)
 {
     struct sw_watch_board *board = t->ending.board;
@@ -251,7 +251,7 @@ int sw_training_save_last(struct sw_training *t)
     const struct sw_watch_board *board = t->ending.board;
     if (sw_training_finish_save(t) != 0)
         return -1;
-    t->save_failed = false; /* from here on it is the last one's */
+    t->save_failed = false; /* refers to the last save from here on */
     if (board->attempt.step >= board->step_done)
         return 0;
     if (sw_training_begin_save(t) != 0 || sw_training_finish_save(t) != 0)
