@@ -359,7 +359,7 @@ out:
 
 /* ---- Other files ---- */
 
-/* Makes the file's folder in the temporary one; again: true if it already exists. */
+/* Makes the file's folder in the temporary one; again: true to sync it, once it has the file. */
 static int make_within(struct export *e, const char *name, bool again)
 {
     char *path = sw_path_join(e->aside, name);

@@ -39,7 +39,7 @@ struct view {
     char *shard;                          /* its first number, in device memory */
     char *chunk;                          /* the same in the chunk */
     int64_t chunk_row_bytes;              /* row of the file's tensor */
-    int64_t chunk_bytes;                  /* numbers in a state element */
+    int64_t chunk_bytes;                  /* bytes of the numbers in a state element */
     int64_t file_rows, file_columns;      /* shape of the file, in state elements */
     enum sw_stored_dtype in_file, in_state;
     bool transposed;

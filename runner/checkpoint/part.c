@@ -94,7 +94,7 @@ static int32_t extents_end(const struct sw_part *part)
     return part->placement->first_extent[part->rank + 1];
 }
 
-/* To the next extent that has bytes. */
+/* Enters the next extent with bytes. */
 static void enter(struct sw_part *part)
 {
     while (part->extent < extents_end(part) && extent(part)->begin == extent(part)->end)
@@ -123,7 +123,7 @@ void sw_part_begin_writing(struct sw_part *part, const char *folder, double byte
     part->begun = sw_clock_now();
 }
 
-/* Until the bytes written so far may have been. */
+/* Sleeps until the rate allows the bytes written so far. */
 static void hold_back(const struct sw_part *part)
 {
     if (part->bytes_per_second <= 0)
@@ -145,7 +145,7 @@ static int close_extent(struct sw_part *part, struct sw_error *err)
     return 0;
 }
 
-/* Goes past bytes that were written, with their checksums. */
+/* Advances past written bytes, adding them to the checksums. */
 static void pass(struct sw_part *part, const char *from, int64_t bytes)
 {
     while (bytes > 0) {

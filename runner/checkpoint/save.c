@@ -1,4 +1,4 @@
-/* How a checkpoint comes to be in its folder. */
+/* Writes a checkpoint into its folder and commits it. */
 #include "core/base/file.h"
 #include "core/checkpoint/store_internal.h"
 
@@ -19,8 +19,8 @@ static void forget(struct sw_store_save *save)
     *save = (struct sw_store_save){0};
 }
 
-/* A folder that was just made is durable when its parents are; one that may not be read is left to
- * the system. */
+/* A new folder is durable once its parents are synced; one that cannot be read is left to the
+ * system. */
 static void sync_parents(const char *folder)
 {
     char *at = strdup(folder);
@@ -34,7 +34,7 @@ static void sync_parents(const char *folder)
     free(at);
 }
 
-/* What a killed save of the same step left there. */
+/* Removes what a killed save of the same step left. */
 static int clear_aside(const struct sw_store_save *save, struct sw_error *err)
 {
     if (!sw_store_exists(save->aside))
@@ -129,7 +129,7 @@ static int write_whole(const struct sw_store_save *save, const char *name, const
     return status;
 }
 
-/* A file in a folder of its own, which is made and durable, too. */
+/* Writes a file in a subfolder, which is created and synced too. */
 static int write_within(const struct sw_store_save *save, const char *name, const void *data,
                         size_t bytes, struct sw_error *err)
 {
@@ -160,7 +160,7 @@ int sw_store_write_file(struct sw_store_save *save, const char *name, const void
 
 /* ---- Commit ---- */
 
-/* Everything is on the disk, and the manifest last. */
+/* Syncs everything, the manifest last. */
 static int complete(const struct sw_store_save *save, const struct sw_manifest *manifest,
                     struct sw_error *err)
 {
@@ -180,8 +180,8 @@ static int complete(const struct sw_store_save *save, const struct sw_manifest *
     return status;
 }
 
-/* The new checkpoint takes the place of one of the same step; `latest` names one of them, whole and
- * by its name, all the time. */
+/* Replaces a checkpoint of the same step; at every moment `latest` names a whole one by its
+ * name. */
 static int replace(const struct sw_store_save *save, const char *old, struct sw_error *err)
 {
     if (sw_store_settle(save->folder, err) != 0 || sw_store_remove(old, err) != 0 ||
@@ -193,8 +193,8 @@ static int replace(const struct sw_store_save *save, const char *old, struct sw_
     return 0;
 }
 
-/* What is at the place of the checkpoint makes room for it. *gone: the name from now on of one that
- * is replaced; NULL: there was none. What is no whole checkpoint is kept aside. */
+/* Makes room at the checkpoint's final path. *gone: new name of the checkpoint it replaces; NULL:
+ * none. Keeps anything but a whole checkpoint aside. */
 static int move_into_place(const struct sw_store_save *save, char **gone, struct sw_error *err)
 {
     struct sw_store_name name;
@@ -203,7 +203,7 @@ static int move_into_place(const struct sw_store_save *save, char **gone, struct
         return sw_store_rename(save->folder, save->aside, save->final, err);
     struct sw_error why = {0};
     const bool good = sw_store_check(save->final, NULL, &why) == 0;
-    if (!good && why.status == SW_ENVIRONMENT) /* it may be one */
+    if (!good && why.status == SW_ENVIRONMENT) /* it may be whole */
         return sw_fail_as(err, &why);
     if (!good)
         return sw_store_put_damaged_aside(save->folder, sw_path_name(save->final), &name, err) != 0
@@ -237,21 +237,21 @@ static bool is_good(const char *folder, int64_t step)
     return good;
 }
 
-/* Whether entry i is the first save at or behind a multiple of keep_every: no good one is between
- * the last multiple and it. Such a one stays, so this holds whatever is deleted besides. */
+/* True if entry i is the first good save at or after a multiple of keep_every. Such a one is never
+ * deleted, so deleting others does not change this. */
 static bool is_milestone(const char *folder, const struct sw_store_entry *entries, int32_t i,
                          int64_t keep_every)
 {
     const int64_t multiple =
-        keep_every > 0 ? entries[i].step / keep_every * keep_every : 0; /* 0 is nobody's */
+        keep_every > 0 ? entries[i].step / keep_every * keep_every : 0; /* 0: no milestone */
     for (int32_t k = i - 1; k >= 0 && entries[k].step >= multiple; k--)
         if (is_good(folder, entries[k].step))
             return false;
     return multiple > 0;
 }
 
-/* Deletes good checkpoints below the `keep` newest ones up to `step`, which counts as one of them;
- * not `named` (NULL: none). What is no checkpoint is not touched. */
+/* Deletes good checkpoints except the `keep` newest up to `step`, which counts as one, and `named`
+ * (NULL: none). Touches nothing else. */
 static int prune(const char *folder, int64_t step, int64_t keep, int64_t keep_every,
                  const char *named, int32_t *deleted, struct sw_error *err)
 {
@@ -321,7 +321,7 @@ void sw_store_abandon(struct sw_store_save *save)
                     : sw_store_path(save->folder, save->step, SW_STORE_OLD);
     if (old != NULL && sw_store_settle(save->folder, NULL) == 0 &&
         sw_store_read_latest(save->folder, &latest, NULL) == 0) {
-        /* what cannot be deleted now is left to sw_store_clean */
+        /* sw_store_clean deletes later what cannot be deleted now */
         if (strcmp(latest.target, sw_path_name(save->aside)) != 0)
             (void)sw_store_remove(save->aside, NULL);
         if (strcmp(latest.target, sw_path_name(old)) != 0 && is_good(save->folder, save->step))

@@ -23,7 +23,7 @@ enum { MAX_SOURCE_FILE = 1 << 30, PATH_BYTES = 4096, PAGE_BYTES = 2 << 20 };
 /* IDLE -> WRITING on every rank -> COMMITTING, by rank 0 -> IDLE */
 enum phase { IDLE, WRITING, COMMITTING };
 
-/* A file that goes into every checkpoint as it is. */
+/* A file copied into every checkpoint. */
 struct copied {
     char *name, *text;
     size_t bytes;
@@ -31,30 +31,30 @@ struct copied {
 
 struct sw_saver {
     struct sw_rank *rank;
-    const struct sw_launch *launch; /* the rank's, as is set */
+    const struct sw_launch *launch; /* the rank's, like set */
     const struct sw_program_set *set;
-    struct sw_saver_options options; /* folder and source are its own copies */
-    char *folder, *config, *index;   /* texts of the last two: rank 0's; index NULL: of adapters */
+    struct sw_saver_options options; /* with its own copies of folder and source */
+    char *folder, *config, *index;   /* config, index: rank 0's; index NULL for adapters */
     bool adapter;
     struct copied *copied; /* [copied_count], rank 0 */
     int32_t copied_count;
     struct sw_mover *mover;
-    struct sw_part part; /* of the files, this rank's */
-    char *memory;        /* the snapshot [part.bytes], or a chunk */
+    struct sw_part part; /* this rank's part of the files */
+    char *memory;        /* snapshot [part.bytes], or a chunk */
     int64_t memory_bytes;
-    struct sw_checksum *all; /* rank 0 gathers here: [ranks * most_slices] */
-    double *write_s;         /* and here: [ranks] */
+    struct sw_checksum *all; /* gathered on rank 0: [ranks * most_slices] */
+    double *write_s;         /* gathered on rank 0: [ranks] */
     int32_t most_slices;
     enum phase phase;
     bool thread_started;
     pthread_t thread;
     atomic_bool thread_done;
     struct sw_error thread_err; /* read after thread_done */
-    struct sw_error failure;    /* of this rank, that the last save was given up for */
-    bool made_room;             /* after it, so that it may be tried again */
+    struct sw_error failure;    /* this rank's reason for giving up the last save */
+    bool made_room;             /* true if room was made since, for another try */
     char note[SW_STORE_NOTE_BYTES];
     char aside[PATH_BYTES];
-    struct sw_store_save save; /* rank 0 */
+    struct sw_store_save save; /* on rank 0 */
     struct sw_manifest facts;
     struct sw_saver_times times;
 };
@@ -93,7 +93,7 @@ out:
     return status;
 }
 
-/* The tokenizer's files, but those that another folder gave before. */
+/* Copies tokenizer files, except those already copied from another folder. */
 static int copy_others(struct sw_saver *s, const char *folder, struct sw_error *err)
 {
     struct sw_model_folder source = {0};
@@ -110,7 +110,7 @@ static int copy_others(struct sw_saver *s, const char *folder, struct sw_error *
     return status;
 }
 
-/* adapter_config.json, and the tokenizer of the adapters' folder or else their model's. */
+/* Prepares adapter_config.json, and the tokenizer of the adapters' folder or their base model. */
 static int prepare_adapter(struct sw_saver *s, struct sw_error *err)
 {
     const struct sw_run_config *run = s->options.run;
@@ -126,7 +126,8 @@ static int prepare_adapter(struct sw_saver *s, struct sw_error *err)
     return status;
 }
 
-/* config.json, the index and the source's tokenizer: the same in every checkpoint of the job. */
+/* Prepares config.json, the index and the source's tokenizer, the same in every checkpoint of the
+ * job. */
 static int prepare_files(struct sw_saver *s, struct sw_error *err)
 {
     char *original = NULL, *path = NULL;
@@ -158,7 +159,7 @@ out:
 
 /* ---- Writing: on the thread, or in the pause ---- */
 
-/* The headers are rank 0's. */
+/* Writes the headers, on rank 0. */
 static int write_headers(struct sw_saver *s, struct sw_error *err)
 {
     const struct sw_placement *p = &s->set->placement;
@@ -190,9 +191,9 @@ static void *write_all(void *context)
 {
     struct sw_saver *s = context;
     const double begin = sw_clock_now();
-    /* A batch thread, which does not interrupt training whenever it comes back from the disk. It is
-     * no nicer than training: it needs few cycles, and waits for each of them when the cores are
-     * busy. On Linux the policy is that of this thread alone. */
+    /* batch policy: this thread does not interrupt training when it returns from the disk. Normal
+     * niceness: it needs few cycles, but would wait long for each on busy cores. On Linux the
+     * policy holds for this thread only */
     const struct sched_param none = {0};
     (void)sched_setscheduler(0, SCHED_BATCH, &none);
     sw_part_begin_writing(&s->part, s->aside, s->options.bytes_per_second);
@@ -258,7 +259,7 @@ static void *commit_all(void *context)
     return NULL;
 }
 
-/* Without a thread it is done here and now. */
+/* Starts the work; without a thread does it at once. */
 static void start(struct sw_saver *s, void *(*work)(void *))
 {
     s->thread_err = (struct sw_error){0};
@@ -277,7 +278,7 @@ static void join(struct sw_saver *s)
 
 /* ---- Life ---- */
 
-/* In large pages, where it has some: a small one takes as long to get as to fill. */
+/* Allocates large pages if there are any: a small one takes as long to get as to fill. */
 static char *allocate(int64_t bytes)
 {
     const size_t size = (size_t)sw_align(bytes + 1, PAGE_BYTES);
@@ -287,7 +288,7 @@ static char *allocate(int64_t bytes)
     return memory;
 }
 
-/* Pages of the snapshot come now, to all threads, not in the first pause to one. */
+/* Touches the snapshot's pages now, on all threads, not in the first pause on one. */
 static void touch_page(void *context, int64_t i, int32_t thread)
 {
     const struct sw_saver *s = context;
@@ -387,13 +388,13 @@ bool sw_saver_made_room(const struct sw_saver *s)
 
 /* ---- A save ---- */
 
-/* Where the disk has no room, the old checkpoints go first that would go once the save is whole.
- * Collective: every rank learns whether there are fewer. */
+/* If the disk is full, deletes the old checkpoints that a complete save would delete. Collective:
+ * every rank learns if some are gone. */
 static void make_room(struct sw_saver *s, const struct sw_error *mine)
 {
     const double full = sw_store_lacks_room(mine) ? 1 : 0;
     int32_t deleted = 0;
-    sw_launch_gather(s->launch, &full, sizeof full, s->write_s); /* its room will do */
+    sw_launch_gather(s->launch, &full, sizeof full, s->write_s); /* reuses its memory */
     for (int32_t r = 0; s->launch->rank == 0 && r < s->set->placement.ranks && deleted == 0; r++)
         if (s->write_s[r] > 0)
             (void)sw_store_make_room(s->options.folder, s->facts.step, s->options.keep,
@@ -424,11 +425,11 @@ static int give_up(struct sw_saver *s, const struct sw_error *mine)
     return 0;
 }
 
-/* The pause. With a snapshot it is filled; without, what a round brings is written at once. What
- * cannot be written does not keep this rank from the rounds that the others wait in. */
+/* State during the pause, which fills the snapshot or, without one, writes each round's bytes at
+ * once. A rank that cannot write still takes part in the rounds. */
 struct rounds {
     struct sw_saver *saver;
-    int64_t at; /* bytes of the rounds before */
+    int64_t at; /* bytes of earlier rounds */
     bool writing;
 };
 
@@ -504,7 +505,7 @@ void sw_saver_flags(struct sw_saver *s, float *flags)
     flags[2] = s->phase == COMMITTING && !done ? 1.0f : 0.0f;
 }
 
-/* Every rank's checksums to rank 0, which makes the checkpoint of what was written. */
+/* Gathers every rank's checksums on rank 0, which commits the checkpoint. */
 static void hand_over(struct sw_saver *s)
 {
     sw_launch_gather(s->launch, s->part.checksum,
