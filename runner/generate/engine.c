@@ -28,9 +28,9 @@ struct sw_engine {
     struct sw_adjustments adjustments;
     struct sw_engine_counts counts;
     struct sw_rows rows;
-    /* Of a set that interleaves: the rows of tokens that are made inside a call of chunks, whose
-     * own `rows` has meanwhile; the time that a token takes, and when the last one was there; the
-     * points of calls at which they could pause, and of how many one is taken (0: by the time). */
+    /* If the set interleaves: rows of the tokens made during a call of chunks, which keeps `rows`;
+     * seconds per token, and time of the latest one; points at which calls could pause, and the
+     * interval of those that do (0: decided by time). */
     bool interleaves;
     struct sw_rows beside;
     double token_seconds, token_at;
@@ -460,14 +460,14 @@ static bool has_tokens(const struct sw_engine *e, enum sw_program_kind kind)
            (e->rows.mixes && kind == SW_PROGRAM_PREFILL);
 }
 
-/* True if texts that run wait for what prompts are read beside them. */
+/* True if running sequences wait for tokens while prompts are read. */
 static bool is_interleaved(const struct sw_engine *e)
 {
     return e->interleaves && sw_batch_scheduler_any_waits(&e->scheduler, SW_PROGRAM_DECODE);
 }
 
-/* Rows of single tokens that the program could have on the shard that has most of them, all of its
- * prompts and texts. */
+/* Rows of single tokens that the program could use on the fullest shard, for all its prompts and
+ * running sequences. */
 static int64_t wanted_rows(const struct sw_engine *e, enum sw_program_kind kind)
 {
     const int64_t each = e->rows.slots / e->rows.shards;
@@ -569,8 +569,7 @@ static void take_decoded(struct sw_engine *e, int64_t row, const struct sw_engin
         end_sequence(e, slot, calls, false);
 }
 
-/* Notes what a program took that ran from `begin` on, of which `inside_seconds` were tokens that
- * were made inside it. */
+/* Counts a program run since `begin`; `inside_seconds` of it went to tokens made during it. */
 static void count_call(struct sw_engine *e, enum sw_program_kind kind, double begin,
                        double inside_seconds)
 {
@@ -590,15 +589,15 @@ static void count_call(struct sw_engine *e, enum sw_program_kind kind, double be
     e->counts.prefill_seconds += seconds;
 }
 
-/* What a call of chunks pauses for. */
+/* Context of a pause in a call of chunks. */
 struct pause {
     struct sw_engine *engine;
     const struct sw_engine_calls *calls;
 };
 static int pause_for_tokens(void *context, struct sw_error *err);
 
-/* The next chunks of the prompts that wait for this program; or a token of every text that runs;
- * or, where it mixes, both. */
+/* Runs the next chunks of the prompts that wait for this program, a token of every running
+ * sequence, or, if it mixes, both. */
 static int run_program(struct sw_engine *e, enum sw_program_kind kind,
                        const struct sw_engine_calls *calls, struct sw_error *err)
 {
@@ -616,7 +615,7 @@ static int run_program(struct sw_engine *e, enum sw_program_kind kind,
         return -1;
     const double inside_seconds = e->counts.decode_seconds - decoded;
     for (int64_t i = 0; i < e->rows.count; i++) {
-        const int64_t row = mixes ? e->rows.count - 1 - i : i; /* a prompt's last at its end */
+        const int64_t row = mixes ? e->rows.count - 1 - i : i; /* a prompt's last row at its end */
         if (sw_rows_tokens(&e->rows, row) == 0)
             continue;
         if (sw_batch_scheduler_reads(&e->scheduler, sw_rows_slot(&e->rows, row)))
@@ -628,8 +627,8 @@ static int run_program(struct sw_engine *e, enum sw_program_kind kind,
     return 0;
 }
 
-/* A token of every text that runs, inside a call of chunks, which goes on with its own rows; behind
- * it a token is made before the next one begins, whatever was made inside. */
+/* Makes a token of every running sequence during a call of chunks, which then continues with its
+ * own rows. After that call a token is still made before the next one. */
 static int make_tokens_inside(struct sw_engine *e, const struct sw_engine_calls *calls,
                               struct sw_error *err)
 {
@@ -662,8 +661,8 @@ void sw_engine_pause_at(struct sw_engine *e, int32_t every)
     e->every = every;
 }
 
-/* Prompts that have more tokens on a shard than a call of `prefill` are read by `read`. waits:
- * somebody does for the next token, and gets it sooner from `prefill`. */
+/* Prompts with more tokens on a shard than a call of `prefill` are read by `read`. waits: true if a
+ * running sequence waits for a token, which `prefill` gives sooner. */
 static enum sw_program_kind widened(const struct sw_engine *e, enum sw_program_kind kind,
                                     bool waits)
 {
@@ -681,7 +680,7 @@ int sw_engine_step(struct sw_engine *e, const struct sw_engine_calls *calls, str
     return kind != SW_PROGRAM_KINDS ? run_program(e, kind, calls, err) : 0;
 }
 
-/* A text into every free slot, as far as there are any. */
+/* Puts a sequence into every free slot, while there are any. */
 static int fill_slots(struct sw_engine *e, const struct sw_engine_calls *calls, bool *none_left,
                       struct sw_error *err)
 {
@@ -705,7 +704,7 @@ int sw_engine_run(struct sw_engine *e, const struct sw_engine_calls *calls, stru
             return -1;
         if (!sw_engine_is_busy(e))
             return 0;
-        /* nobody waits for a token */
+        /* no client waits for a token */
         const enum sw_program_kind kind =
             widened(e,
                     e->every > 0 ? sw_batch_scheduler_next(&e->scheduler)

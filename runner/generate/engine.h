@@ -1,18 +1,18 @@
-/* Texts made token by token: which slot of the batch has which text, what the programs `prefill`
- * and `decode` are fed, and what `score` says of texts that are there. Knows tokens alone, neither
- * files nor tokenizers.
+/* Generates sequences token by token: assigns slots of the batch, feeds the programs `prefill` and
+ * `decode`, and scores existing texts with `score`. Knows tokens only, neither files nor
+ * tokenizers.
  *
- * Every rank runs the same engine on the same texts: each has all sampled tokens, so all decide
- * alike and nothing else need be said between them. A slot whose text ends takes the next one while
- * the others go on; each text's tokens are those that it would get alone. Owns its buffers, borrows
- * the executor. Nothing is allocated while texts are made.
+ * Every rank runs the same engine on the same sequences: each has all sampled tokens, so all decide
+ * alike without communication. A slot whose sequence ends takes the next one while others continue;
+ * each sequence gets the tokens it would get alone. Owns its buffers, borrows the executor.
+ * Allocates nothing while generating.
  *
- * Of a set that interleaves (core/ir/serving.h) a call of chunks beside texts that run pauses for a
- * token of each, as soon as sw_serving_slice_seconds have passed since the last one. So the time
- * decides when a token is made, never what it is.
+ * If a set interleaves (core/ir/serving.h), a call of chunks pauses for a token of every running
+ * sequence once sw_serving_slice_seconds have passed since the last one. Time decides when a token
+ * is made, never which.
  *
  * sw_engine_run asks for prompts and completes them until there are no more. A server, which gets
- * them one by one, puts each into a slot and runs a program at a time: sw_engine_admit,
+ * them one by one, puts each into a slot and runs one program at a time: sw_engine_admit,
  * sw_engine_step, sw_engine_drop, in the same order on every rank. */
 #ifndef SW_ENGINE_H
 #define SW_ENGINE_H
@@ -36,7 +36,7 @@ struct sw_sequence {
     struct sw_sampling sampling;
     int64_t min_tokens;             /* new tokens before banned ones are allowed; 0: no ban */
     const struct sw_biases *biases; /* the caller's until the sequence ends; NULL: none */
-    uint64_t seed;                  /* of this sequence; determines each draw with the position */
+    uint64_t seed;                  /* this sequence's; determines each draw with the position */
     bool ahead;                     /* true if its prompt has priority (batch_scheduler.h) */
     /* True to report log-probabilities of the prompt's own tokens. */
     bool scored;
@@ -47,7 +47,7 @@ struct sw_sequence {
 
 /* Most probable tokens at a position, the best first, the lower of equals. */
 struct sw_top {
-    int32_t count; /* as requested, or the vocabulary's size */
+    int32_t count; /* number requested, or the vocabulary's size */
     int32_t token[SW_TOP_TOKENS];
     double logprob[SW_TOP_TOKENS];
 };
@@ -61,27 +61,27 @@ struct sw_engine_calls {
                   double logprob, const struct sw_top *top);
     /* End of a sequence; full: true if the cache has no room left. */
     void (*ended)(void *context, const struct sw_sequence *sequence, bool full);
-    /* Of a text that is scored: of its prompt's token `index` >= 1 the log-probability; the most
-     * probable ones there. Each in order. NULL: nobody asks. */
+    /* Reports, in order, the log-probability of a scored prompt's token `index` >= 1; below, the
+     * most probable ones there. NULL: not wanted. */
     void (*scored)(void *context, const struct sw_sequence *sequence, int64_t index,
                    double logprob);
     void (*ranked)(void *context, const struct sw_sequence *sequence, int64_t index,
                    const struct sw_top *top);
-    /* Collective. In the middle of a call of chunks: *now, true if a token of every text that runs
-     * is to be made, becomes the first rank's, and the others drop what that one has dropped. NULL:
-     * each rank decides alike, or is alone. Errors end the call. */
+    /* Collective, within a call of chunks. *now, true if every running sequence gets a token,
+     * becomes the first rank's; the others drop the sequences that it dropped. NULL: ranks decide
+     * alike, or there is one. Errors end the call. */
     int (*agree)(void *context, bool *now, struct sw_error *err);
     void *context;
 };
 
-/* What was done, since the engine was made. */
+/* Counts since the engine was created. */
 struct sw_engine_counts {
-    int64_t prefills, decodes;         /* runs of the programs; of `read`, too, */
-    int64_t reads;                     /* which are these of `prefills` */
-    int64_t prompt_tokens, new_tokens; /* of prompts: those that were read */
-    int64_t cached_tokens;             /* of prompts: those that stood in their slots */
-    int64_t prefill_rows, decode_rows; /* of these runs, in tokens: those that rest, too */
-    int64_t inside;                    /* of `decodes`: in the middle of a call of chunks */
+    int64_t prefills, decodes;         /* runs of the programs */
+    int64_t reads;                     /* those of `prefills` that ran `read` */
+    int64_t prompt_tokens, new_tokens; /* prompt tokens that were read; generated tokens */
+    int64_t cached_tokens;             /* prompt tokens reused from the cache */
+    int64_t prefill_rows, decode_rows; /* rows of these runs in tokens, idle ones included */
+    int64_t inside;                    /* decodes within calls of chunks */
     double prefill_seconds, decode_seconds;
 };
 
@@ -113,14 +113,13 @@ void sw_engine_admit(struct sw_engine *engine, int64_t slot, const struct sw_seq
 /* Frees the slot; its sequence is not reported again. */
 void sw_engine_drop(struct sw_engine *engine, int64_t slot);
 bool sw_engine_is_busy(const struct sw_engine *engine);
-/* Collective. Runs one program: chunks of prompts, in the order in which they were admitted but for
- * those that go ahead, or one more token of every text. Where both wait they take turns, so that
- * long prompts do not stop the texts that are being made.
- * `next` is not called. Errors: of the executor. */
+/* Collective. Runs one program: chunks of prompts, in order of admission but priority ones first,
+ * or a token of every running sequence. If both wait they alternate, so that long prompts do not
+ * stop running sequences. Does not call `next`. Errors: the executor's. */
 int sw_engine_step(struct sw_engine *engine, const struct sw_engine_calls *calls,
                    struct sw_error *err);
-/* For tests: calls of chunks of a set that interleaves pause at each `every`-th point where they
- * can, in sw_engine_run, too, instead of by the time since the last token. */
+/* For tests: calls of chunks of an interleaving set pause at every `every`-th possible point, in
+ * sw_engine_run too, instead of by time. */
 void sw_engine_pause_at(struct sw_engine *engine, int32_t every);
 
 /* Collective. Log-probabilities of tokens 1 .. of `count` sequences, at most one per slot, each at

@@ -71,9 +71,8 @@ static int start_collective(struct sw_executor *x, int32_t index, int32_t layer,
     return 0;
 }
 
-/* Calls are in order: with the one that is waited for those before it are done, and its other
- * results. They may not be waited for again: that may be in a recording, where nothing from before
- * it may be waited for. */
+/* Waits for a value's call. Calls are in order, so earlier calls and its other results are done
+ * too. They must not be waited for again: within a recording, nothing from before it may be. */
 static int wait_for(struct sw_executor *x, int32_t value, struct sw_error *err)
 {
     const uint64_t ticket = x->now->ticket[value];
@@ -174,7 +173,7 @@ static bool is_fed(const char *name, const struct sw_feed *feeds, int32_t count)
     return false;
 }
 
-/* What was fed to an earlier run is not there any more. */
+/* Checks that every input is fed: earlier runs' inputs are gone. */
 static int check_feeds(const struct sw_program *p, const struct sw_feed *feeds, int32_t count,
                        struct sw_error *err)
 {
@@ -192,7 +191,7 @@ static int check_feeds(const struct sw_program *p, const struct sw_feed *feeds, 
     return 0;
 }
 
-/* This rank's columns of whole rows in natural order, as it stores them. */
+/* Takes this rank's columns of whole rows in natural order, in its storage order. */
 static void take_columns(struct sw_executor *x, const struct sw_value *v, int64_t first,
                          const char *rows, int64_t count)
 {
@@ -222,7 +221,7 @@ static int write_input(struct sw_executor *x, const struct sw_walk *w, const str
     const int64_t held = single ? 1 : v->local[0];
     int64_t offset[SW_MAX_DIMS], all = single ? 1 : v->size[0];
     sw_shard_offset(&p->mesh, &v->sharding.spec, v->padded, x->comm->rank, offset);
-    /* sequences of the batch: the last micro-step may have more places than it has of them left */
+    /* sequences of the batch: the last micro-step may have more rows than are left */
     if (v->axis[0] == SW_L_BATCH && w->pass == SW_PASS_LAST_MICRO_STEP)
         all -= p->padding_sequences;
     struct sw_ask ask = {.name = feed->name,
@@ -251,8 +250,8 @@ static int write_input(struct sw_executor *x, const struct sw_walk *w, const str
     return 0;
 }
 
-/* Before the micro-step at hand. Copies to the device wait for what it has of earlier ones, a
- * micro-step behind this host: up to there it is waited for with an eye on the other ranks. */
+/* Writes the inputs of a micro-step. Copies to the device wait for its earlier work, a micro-step
+ * behind the host: that wait also watches the other ranks. */
 static int write_inputs(struct sw_executor *x, const struct sw_walk *w, const struct sw_step *step,
                         const struct sw_feed *feeds, int32_t count, struct sw_error *err)
 {
@@ -289,7 +288,7 @@ static int fetch(struct sw_executor *x, const struct sw_fetch *fetch, struct sw_
 
 /* ---- Running ---- */
 
-/* A recording ends with all that it started: no other can wait for it. So does a step. */
+/* Ends a recording with all calls it started, since no other can wait for them; likewise a step. */
 static int wait_for_all(struct sw_executor *x, struct sw_error *err)
 {
     for (int32_t v = 0; v < x->now->program->value_count; v++)
@@ -298,7 +297,7 @@ static int wait_for_all(struct sw_executor *x, struct sw_error *err)
     return 0;
 }
 
-/* Between two ops, or two iterations, of the run at hand, which then goes on as if nothing had been
+/* Pauses the current run between ops or iterations; it then continues as if no other program had
  * run. */
 static int pause_run(struct sw_executor *x, bool behind_op, struct sw_error *err)
 {
@@ -316,7 +315,7 @@ static int pause_run(struct sw_executor *x, bool behind_op, struct sw_error *err
     return status;
 }
 
-/* All ops of the pass at hand. */
+/* Issues all ops of the current pass. */
 static int issue_pass(struct sw_executor *x, struct sw_walk *w, const struct sw_step *step,
                       struct sw_error *err)
 {

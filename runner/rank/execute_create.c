@@ -37,7 +37,7 @@ static struct operand prepare_operand(const struct sw_executor *x, struct sw_ref
     return o;
 }
 
-/* Gives the instances of a whole stack, of which each is cut, a dimension of their own. */
+/* Gives the instances of a whole stack, each of them split, a dimension of their own. */
 static void part_stack(struct sw_tensor *t, int32_t stack)
 {
     for (uint8_t d = t->ndim; d > 0; d--) {
@@ -51,7 +51,7 @@ static void part_stack(struct sw_tensor *t, int32_t stack)
     t->start[0] = t->padding[0] = 0;
 }
 
-/* Whether the op behind a collective waits for it. */
+/* True if the op after a collective waits for it. */
 static bool waited_next(const struct sw_program *p, const struct sw_op *op)
 {
     const struct sw_op *next = op + 1;
@@ -103,7 +103,7 @@ static void prepare(struct sw_executor *x)
     }
 }
 
-/* An attribute of the op that the device does not take; NULL: it runs the op as it is. */
+/* Attribute of the op that the device does not support; NULL: none. */
 static const char *not_taken(const struct sw_device *device, const struct sw_op *op)
 {
     char name[32];
@@ -119,7 +119,7 @@ static const char *not_taken(const struct sw_device *device, const struct sw_op 
     return NULL;
 }
 
-/* Whether the device runs every op of the program, and room for what is known of each. */
+/* Checks that the device runs every op of the program, and allocates its state. */
 static int prepare_program(struct sw_executor *x, const struct sw_program *p, struct sw_error *err)
 {
     size_t operands = 0;
@@ -148,7 +148,7 @@ static int prepare_program(struct sw_executor *x, const struct sw_program *p, st
     return 0;
 }
 
-/* The buffers of the host, for all programs of the set: those of fewer rows need no more. */
+/* Allocates host buffers for the set's largest program. */
 static int allocate_host(struct sw_executor *x, struct sw_error *err)
 {
     size_t most_operands = 1, rows = 1, part = 1;
@@ -201,7 +201,8 @@ static int allocate_arena(struct sw_executor *x, struct sw_error *err)
     return 0;
 }
 
-/* Recordings hold addresses, and whatever the host does between two calls is not in them. */
+/* True if the device records: recordings hold addresses, and the host's work between calls is not
+ * in them. */
 static bool can_record(const struct sw_executor *x)
 {
     const struct sw_program *p = x->now->program;
@@ -217,7 +218,7 @@ static bool can_record(const struct sw_executor *x)
     return true;
 }
 
-/* Whatever a rank can fail at alone. */
+/* Does everything that can fail on one rank alone. */
 static int build(struct sw_executor *x, const struct sw_executor_options *options,
                  struct sw_error *err)
 {
@@ -238,7 +239,7 @@ static int build(struct sw_executor *x, const struct sw_executor_options *option
     return 0;
 }
 
-/* Attaching the arena takes all ranks: one that cannot must not leave the others waiting there. */
+/* Attaching the arena needs all ranks: one that cannot must not leave the others waiting. */
 static int attach(struct sw_comm *comm, struct sw_executor *x, bool built, struct sw_error *err)
 {
     if (comm->vtable->agree != NULL && comm->vtable->agree(comm, built, err) != 0)

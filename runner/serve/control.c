@@ -6,13 +6,12 @@
 enum order { ORDER_ADMIT = 1, ORDER_DROP };
 
 struct header {
-    int64_t last, now, bytes; /* now: of sw_control_agree */
+    int64_t last, now, bytes; /* now: for sw_control_agree */
 };
-/* Ranks are of one build: they agree on how this lies in memory. */
+/* All ranks are of one build: they agree on the memory layout. */
 struct entry {
     int64_t order, slot;
-    struct sw_sequence
-        sequence; /* ORDER_ADMIT; its tokens follow, and its biases where it has any */
+    struct sw_sequence sequence; /* ORDER_ADMIT; its tokens and, if any, its biases follow */
 };
 
 static int add(struct sw_control *o, const struct entry *entry)
@@ -32,7 +31,7 @@ static int add(struct sw_control *o, const struct entry *entry)
 int sw_control_admit(struct sw_control *o, int64_t slot, const struct sw_sequence *sequence)
 {
     struct entry entry;
-    memset(&entry, 0, sizeof entry); /* what lies between its fields is sent, too */
+    memset(&entry, 0, sizeof entry); /* padding bytes are sent too */
     entry.order = ORDER_ADMIT;
     entry.slot = slot;
     entry.sequence = *sequence;
@@ -77,11 +76,11 @@ void sw_control_agree(const struct sw_launch *launch, struct sw_control *o, bool
 struct follower {
     const struct sw_launch *launch;
     struct sw_engine *engine;
-    int32_t **tokens;         /* [slots] of their texts */
-    struct sw_biases *biases; /* [slots] as well */
+    int32_t **tokens;         /* [slots] tokens of their sequences */
+    struct sw_biases *biases; /* [slots] biases */
 };
 
-/* Which token ends a text is rank 0's to know. */
+/* Never ends a sequence: only rank 0 knows the end tokens. */
 static bool go_on(void *context, const struct sw_sequence *sequence, int64_t index, int32_t token,
                   double logprob, const struct sw_top *top)
 {
@@ -138,7 +137,7 @@ static int obey(const struct follower *f, const char *bytes, size_t count, struc
     return count == 0 ? 0 : sw_fail(err, SW_ENVIRONMENT, "rank 0 sent commands that make no sense");
 }
 
-/* Waits for what rank 0 says next, and obeys. */
+/* Waits for rank 0's next commands and obeys them. */
 static int hear(const struct follower *f, struct header *header, struct sw_error *err)
 {
     char *bytes = NULL;

@@ -1,5 +1,5 @@
-/* What the ranks do next. Rank 0 decides it, and before each program tells the others which slots
- * take which texts and which are free again; how texts go on follows from what all ranks know
+/* Synchronises the ranks. Rank 0 decides and, before each program, tells the others which slots get
+ * which sequences and which are free; the rest follows from shared knowledge
  * (generate/engine.h). */
 #ifndef SW_SERVE_CONTROL_H
 #define SW_SERVE_CONTROL_H
@@ -8,7 +8,7 @@
 #include "runner/rank/launch.h"
 #include "runner/text/tokenizer/tokenizer.h"
 
-/* Since the last program; {0}: nothing. Rank 0's. */
+/* Changes since the last program; {0}: none. On rank 0. */
 struct sw_control {
     struct sw_chars bytes;
 };
@@ -16,15 +16,15 @@ int sw_control_admit(struct sw_control *control, int64_t slot, const struct sw_s
 int sw_control_drop(struct sw_control *control, int64_t slot);
 void sw_control_free(struct sw_control *control);
 
-/* Rank 0 tells the others to do that and run a program, or, last, to end. Empties the list. */
+/* Sends the changes and lets the other ranks run a program or, if `last`, end. Empties the list. */
 void sw_control_send(const struct sw_launch *launch, struct sw_control *control, bool last);
 
-/* In the middle of a call of chunks rank 0 tells the others what has been dropped, and whether a
- * token of every text is made now. Empties the list. */
+/* Tells the other ranks, on rank 0 within a call of chunks, the dropped sequences and if every
+ * running sequence gets a token now. Empties the list. */
 void sw_control_agree(const struct sw_launch *launch, struct sw_control *control, bool now);
 
-/* Another rank obeys until the end comes; it sleeps while there is nothing to do. Errors: of the
- * engine; SW_ENVIRONMENT: no memory, commands that make no sense. */
+/* Obeys rank 0 on another rank until the end; sleeps while idle. Errors: the engine's;
+ * SW_ENVIRONMENT: no memory, invalid commands. */
 int sw_control_obey(const struct sw_launch *launch, struct sw_engine *engine, struct sw_error *err);
 
 #endif

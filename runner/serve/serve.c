@@ -59,7 +59,7 @@ static void out_of_memory(struct server *s, struct sw_completion *completion)
     fail_completion(s, completion, &err);
 }
 
-/* What is new of a text that streams. */
+/* Sends a streaming sequence's new text. */
 static void tell_news(struct server *s, struct sw_completion *completion,
                       struct sw_completion_sequence *sequence)
 {
@@ -88,7 +88,7 @@ static bool take_token(void *context, const struct sw_sequence *sequence, int64_
     struct server *s = context;
     struct slot *p = &s->slot[sequence->number];
     struct sw_error err = {0};
-    if (index < p->sequence->generation.count) /* it gave its slot up and began again */
+    if (index < p->sequence->generation.count) /* it yielded its slot and started again */
         return !p->completion->finished;
     note_time(s, p);
     const bool more =
@@ -154,13 +154,13 @@ static void sequence_ended(void *context, const struct sw_sequence *sequence, bo
     const struct slot done = *p;
     (void)full;
     *p = (struct slot){0};
-    /* the others do not know which tokens end a text */
+    /* the other ranks do not know the end tokens */
     if (sw_control_drop(&s->control, sequence->number) != 0)
         sw_fail(&s->session->rank->err, SW_ENVIRONMENT, "out of memory for commands");
     end_sequence(s, done.completion, done.sequence);
 }
 
-/* In the middle of a call of chunks. */
+/* Agrees on tokens within a call of chunks. */
 static int agree(void *context, bool *now, struct sw_error *err)
 {
     struct server *s = context;
@@ -372,7 +372,7 @@ static int read_token(const char *path, char **out, struct sw_error *err)
         return sw_fail_at(err, sw_path_status(errno, false), place,
                           "cannot read it: %s; --token-file names a file of one line",
                           strerror(errno));
-    const bool is_text = strlen(text) == bytes; /* else the token is shorter than it seems */
+    const bool is_text = strlen(text) == bytes; /* false: a NUL would shorten the token */
     text[strcspn(text, "\r\n")] = '\0';
     for (length = strlen(text); length > 0 && isspace((unsigned char)text[length - 1]);)
         text[--length] = '\0';

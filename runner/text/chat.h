@@ -25,7 +25,7 @@ int sw_chat_template_of_folder(const char *folder, struct sw_chat_template **out
                                struct sw_error *err);
 void sw_chat_template_free(struct sw_chat_template *chat); /* may be NULL */
 
-const char *sw_chat_template_name(const struct sw_chat_template *chat); /* or its file */
+const char *sw_chat_template_name(const struct sw_chat_template *chat); /* name, or file */
 /* True if it is from chat_template.json, which transformers reads for image models only. */
 bool sw_chat_template_of_processor(const struct sw_chat_template *chat);
 /* True if it is the model's, and so checks roles and keys itself. */
