@@ -1,5 +1,5 @@
-/* Internal to the CPU device: a group of weights of 4 bits as it lies in tiles (tiled_int4.c), its
- * scales, and its integers as pairs of bf16. */
+/* Internal to the CPU device: a tiled group of weights of 4 bits (tiled_int4.c): its scales, and
+ * its integers as pairs of bf16. */
 #ifndef SW_DEVICE_CPU_INT4_TILES_H
 #define SW_DEVICE_CPU_INT4_TILES_H
 
@@ -8,12 +8,12 @@
 
 enum {
     SCALE_BYTES = 2 * SW_TILE_COLUMNS,
-    EIGHT_BYTES = 4 * SW_TILE_COLUMNS, /* of 8 lines */
+    EIGHT_BYTES = 4 * SW_TILE_COLUMNS, /* for 8 lines */
     EIGHTS = SW_INT4_GROUP / 8,
     GROUP_BYTES = SCALE_BYTES + EIGHTS * EIGHT_BYTES
 };
 
-/* A block, at any address, to its column of a group. */
+/* Stores a block, at any alignment, as a column of a group. */
 INLINE void put_block(char *group, int64_t column, const void *block)
 {
     struct sw_int4_block b;
@@ -21,7 +21,7 @@ INLINE void put_block(char *group, int64_t column, const void *block)
     memcpy(group + 2 * column, &b.scale, sizeof b.scale);
     for (int e = 0; e < EIGHTS; e++) {
         uint32_t word = 0;
-        for (int i = 0; i < 4; i++) /* line 2 i and the next are one byte */
+        for (int i = 0; i < 4; i++) /* a byte holds lines 2 i and 2 i + 1 */
             word |= (uint32_t)(b.codes[4 * e + i] & 15) << 4 * i |
                     (uint32_t)(b.codes[4 * e + i] >> 4) << (16 + 4 * i);
         memcpy(group + SCALE_BYTES + e * EIGHT_BYTES + 4 * column, &word, sizeof word);
@@ -42,7 +42,7 @@ INLINE void take_block(const char *group, int64_t column, struct sw_int4_block *
 
 typedef uint16_t loose_halves __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
 
-/* Scales of so many columns as a vector has. */
+/* Scales of as many columns as a vector has lanes. */
 INLINE vec load_scales(const char *at)
 {
     const loose_halves *scales = (const void *)at;

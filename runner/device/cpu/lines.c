@@ -1,23 +1,21 @@
-/* Products of streamed.c along the lines of weights [n, k]: each line makes one result of every
- * row. Lines are taken in blocks, these in runs along them, so that what rows have of a run stays
- * in the first cache and the lines' in the second: of more rows than registers hold the sums of,
- * the next ones find both there. Sums are made lane by lane, of each run for itself, then run by
- * run. */
+/* Products of streamed.c along the lines of weights [n, k]: each line gives one result per row.
+ * Lines are processed in blocks, these in runs along them, so that the rows' run stays in the
+ * first-level cache and the lines' in the second: further groups of rows find both there. Sums are
+ * made lane by lane within a run, then run by run. */
 #include "runner/device/cpu/streamed.h"
 
 enum {
     MOST_AT_ONCE = REGISTERS / 4, /* rows */
-    BLOCK_LINES = 48,             /* whatever number of lines meets the rows divides it */
-    RUN_BYTES = 512,              /* of a line: summed for themselves */
-    X_BYTES = 16 << 10,           /* of rows that meet lines at once */
+    BLOCK_LINES = 48,             /* a multiple of every number of lines used at once */
+    RUN_BYTES = 512,              /* of a line: summed separately */
+    X_BYTES = 16 << 10,           /* of rows used with lines at once */
     MOST_BLOCK_ROWS = PACK_BYTES / (BLOCK_LINES * 4 * LANES)
 };
 
-/* Rows are never more: streamed.c makes blocks of them. */
+/* Rows never exceed that: streamed.c makes blocks of them. */
 _Static_assert((int64_t)MOST_BLOCK_ROWS >= (int64_t)BLOCK_ROWS, "room for all sums of a block");
 
-/* Lines that so many rows meet at once: enough sums for all adders, few enough for the registers.
- */
+/* Lines used at once with `rows` rows: enough sums for all adders, few enough for the registers. */
 INLINE int lines_at_once(const int rows)
 {
     if (rows == 1)
@@ -27,7 +25,7 @@ INLINE int lines_at_once(const int rows)
     return rows <= 3 ? 8 : rows == 4 ? 6 : rows <= 6 ? 4 : 3;
 }
 
-/* Elements of a row that are one behind the other where rows of a group are interleaved. */
+/* Consecutive elements of a row where a group's rows are interleaved. */
 INLINE int64_t x_floats(const enum kind kind)
 {
     return in_pairs(kind) ? LANES : block_elems(kind);
@@ -39,8 +37,8 @@ int64_t sw_cpu_lines_group(int64_t m)
     return (m + groups - 1) / groups;
 }
 
-/* total[lines, group] += x[blocks, group] . weights[lines, bytes], of `rows` rows of the group,
- * lane by lane; as many bytes of as many lines are asked for from `next` on. */
+/* total[lines, group] += x[blocks, group] . weights[lines, bytes], for `rows` rows of the group,
+ * lane by lane; prefetches as many bytes of as many lines from `next`. */
 INLINE void add_run(const enum kind kind, const int rows, const int lines, int64_t group,
                     const float *restrict x, const char *at, int64_t stride, int64_t bytes,
                     const char *next, int64_t next_stride, vec *restrict total)
@@ -84,21 +82,20 @@ INLINE void add_run(const enum kind kind, const int rows, const int lines, int64
     EACH(r, rows) total[l * group + r] += sum[r][l];
 }
 
-/* Some lines, of each a stretch that is whole runs or ends with the line; what comes behind them
- * begins at `then`, NULL: nothing that should be asked for. All groups of rows go over it in turn.
- */
+/* A stretch of some lines, whole runs or up to the lines' ends; `then`: what follows, to be
+ * prefetched; NULL: nothing. All groups of rows use it in turn. */
 struct stretch {
     const char *at, *then;
     int64_t stride, lines, bytes;
     int64_t groups, turn;
 };
 
-/* What is asked for at byte `run` of `lines` lines from `line` on: by one group what is needed
- * AHEAD_BYTES later, by more of them all of what comes behind the stretch, of each its share. */
+/* Prefetch address at byte `run` of `lines` lines from `line`: with one group AHEAD_BYTES later;
+ * with several each prefetches its share of what follows the stretch. */
 INLINE const char *find_next(const struct stretch *s, const int lines, int64_t line, int64_t run)
 {
     const int64_t runs = (s->bytes + RUN_BYTES - 1) / RUN_BYTES;
-    const char *here = s->at + line * s->stride + run; /* which is there */
+    const char *here = s->at + line * s->stride + run; /* already in cache */
     int64_t next = line - s->lines, offset = run;
     if (s->groups == 1) {
         const int64_t later = run / RUN_BYTES + AHEAD_BYTES / (lines * RUN_BYTES);
@@ -116,7 +113,7 @@ INLINE const char *find_next(const struct stretch *s, const int lines, int64_t l
     return s->then + (next > 0 ? next : 0) * s->stride + offset;
 }
 
-/* total[lines, group] of `rows` of the group's rows. */
+/* Adds a stretch to total[lines, group] for `rows` of the group's rows. */
 INLINE void add_stretch(const enum kind kind, const int rows, const int lines, int64_t group,
                         const float *x, const struct stretch *s, int64_t line, vec *total)
 {
@@ -131,7 +128,7 @@ INLINE void add_stretch(const enum kind kind, const int rows, const int lines, i
                     total);
             continue;
         }
-        char part[8][RUN_BYTES]; /* zeros behind the line's end */
+        char part[8][RUN_BYTES]; /* zero padded at the line's end */
         for (int l = 0; l < lines; l++) {
             memcpy(part[l], at + l * s->stride + run, (size_t)bytes);
             memset(part[l] + bytes, 0, (size_t)(sw_align(bytes, block) - bytes));
@@ -141,7 +138,7 @@ INLINE void add_stretch(const enum kind kind, const int rows, const int lines, i
     }
 }
 
-/* All lines of a stretch for a group of rows. */
+/* Adds all lines of a stretch for a group of rows. */
 INLINE void add_group(const enum kind kind, const int rows, const float *x, const struct stretch *s,
                       vec *total)
 {
@@ -178,7 +175,7 @@ INLINE void add_rows(const enum kind kind, int64_t rows, const float *x, const s
 #undef ROWS
 }
 
-/* Halves are added to halves. By name: compilers go through memory. */
+/* Adds halves to halves. Explicit: compilers go through memory. */
 INLINE float sum_lanes(vec value)
 {
 #if defined(__AVX512F__) || defined(__AVX2__)
@@ -203,7 +200,7 @@ INLINE float sum_lanes(vec value)
 }
 
 #ifdef __AVX512F__
-/* The same of LANES vectors, `stride` apart, at once: halves of two make one vector, and so on. */
+/* sum_lanes of LANES vectors, `stride` apart, at once: halves of two form one vector, and so on. */
 INLINE vec sum_all_lanes(const vec *value, int64_t stride)
 {
     __m512 sum[4];
@@ -228,7 +225,7 @@ INLINE vec sum_all_lanes(const vec *value, int64_t stride)
 }
 #endif
 
-/* y[count] from so many vectors, `stride` apart. */
+/* y[count] from the lane sums of as many vectors, `stride` apart. */
 INLINE void put_results(const vec *total, int64_t stride, int64_t count, float *y)
 {
     int64_t l = 0;
@@ -240,7 +237,8 @@ INLINE void put_results(const vec *total, int64_t stride, int64_t count, float *
         y[l] = sum_lanes(total[l * stride]);
 }
 
-/* Lines [line, line + count), at most BLOCK_LINES, into y[m, width]. `more`: lines follow. */
+/* Multiplies lines [line, line + count), at most BLOCK_LINES, into y[m, width]. `more`: true if
+ * lines follow. */
 INLINE void multiply_block(const struct streamed *s, const enum kind kind, int64_t line,
                            int64_t count, bool more, float *y, int64_t width, vec *total)
 {
@@ -315,7 +313,7 @@ void sw_cpu_multiply_lines(const struct streamed *s, enum kind kind, int64_t lin
         multiply_all(s, CODE_PAIRS, line, count, y, width, total);
 #endif
         break;
-    case NIBBLES: /* in tiles alone: tiled_int4.c */
+    case NIBBLES: /* only tiled: tiled_int4.c */
     case NIBBLE_PAIRS:
         break;
     }

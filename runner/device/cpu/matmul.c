@@ -1,4 +1,5 @@
-/* Matrix products through oneDNN primitives, created once per (shape, strides, dtypes) and kept. */
+/* Matrix products through oneDNN primitives, created once per (shape, strides, dtypes) and
+ * cached. */
 #include "core/base/number.h"
 #include "core/base/quantize.h"
 #include "runner/device/cpu/cpu.h"
@@ -10,7 +11,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* Everything a primitive depends on. Zeroed before it is filled: compared as bytes. */
+/* Everything that a primitive depends on. Zero the struct before filling: it is compared as
+ * bytes. */
 struct matmul_key {
     int64_t m, n, k, a_row, a_column, b_row, b_column, c_row;
     int32_t a_dtype, b_dtype, c_dtype, accumulate, tiled;
@@ -18,8 +20,8 @@ struct matmul_key {
 
 struct matmul_entry {
     struct matmul_key key;
-    dnnl_primitive_t primitive; /* NULL: the library has none, the operands are widened */
-    bool is_batch_invariant;    /* every row is made in the same way */
+    dnnl_primitive_t primitive; /* NULL: oneDNN has none, operands are widened */
+    bool is_batch_invariant;    /* true if every row is made alike */
     dnnl_memory_t a, b, c;
 };
 
@@ -78,14 +80,14 @@ static dnnl_data_type_t data_type(int32_t dtype)
     return dtype == SW_F32 ? dnnl_f32 : dtype == SW_BF16_T ? dnnl_bf16 : dnnl_data_type_undef;
 }
 
-/* Its lines touch: those of a padded shard do not. */
+/* True if lines are adjacent; those of a padded shard are not. */
 static bool has_dense_weights(const struct matmul_key *key)
 {
     return key->b_column == 1 ? key->b_row == key->n : key->b_column == key->k;
 }
 
-/* Whether a limit of the process's memory (ulimit -v) leaves room for the code that a product is
- * made of. oneDNN 2.6 crashes where it gets none. */
+/* True if the process's memory limit (ulimit -v) leaves room for generated code. oneDNN 2.6 crashes
+ * without it. */
 static bool has_room_for_code(void)
 {
     enum { MOST_CODE_BYTES = 4 << 20 };
@@ -133,16 +135,16 @@ static dnnl_status_t entry_create(struct matmul_cache *cache, struct matmul_entr
         goto out;
     if ((status = sw_onednn_product(&primitive, cache->engine, &a, &b, &c, attr)))
         goto out;
-    /* oneDNN's products by blocks (AVX-512 and newer) sum each row in the same order. Its older
-     * ones do not: with AVX2 those of the last rows go by the remainder of 6, and by the rows that
-     * a thread gets. tests/unit/test_rows.c holds that against the library that there is. What is
-     * asked is a product of weights without padding; of others it says nothing. */
+    /* oneDNN's blocked products (AVX-512 and newer) sum each row in the same order. Its older ones
+     * do not: with AVX2 the last rows depend on the remainder of 6 and on a thread's rows.
+     * tests/unit/test_rows.c checks that for the installed library. The query is for weights
+     * without padding; it says nothing about others. */
     if ((key->tiled || has_dense_weights(key)) &&
         (status = sw_onednn_blocks_weights(&entry->is_batch_invariant, cache->engine, primitive, &a,
                                            key->k, key->n, data_type(key->b_dtype), &c, attr)))
         goto out;
     if (key->tiled && !entry->is_batch_invariant)
-        status = dnnl_unimplemented; /* it would take them by loops over single elements */
+        status = dnnl_unimplemented; /* oneDNN would use loops over single elements */
     else if ((status = dnnl_primitive_create(&entry->primitive, primitive)) == dnnl_success &&
              (status = sw_onednn_memory(&entry->a, &a, cache->engine, DNNL_MEMORY_NONE)) ==
                  dnnl_success &&
@@ -207,7 +209,7 @@ static int execute(struct matmul_cache *cache, struct matmul_entry *entry,
 {
     const dnnl_exec_arg_t arguments[3] = {
         {DNNL_ARG_SRC, entry->a}, {DNNL_ARG_WEIGHTS, entry->b}, {DNNL_ARG_DST, entry->c}};
-    /* oneDNN takes inputs without const and only reads them */
+    /* oneDNN's parameters lack const; it only reads them */
     return dnnl_memory_set_data_handle(entry->a, (void *)(uintptr_t)matmul->a) != dnnl_success ||
                    dnnl_memory_set_data_handle(entry->b, (void *)(uintptr_t)matmul->b) !=
                        dnnl_success ||
@@ -257,8 +259,8 @@ static struct matmul_key key_of(const struct sw_cpu_matmul *matmul)
 
 /* ---- Products whose rows are alike ---- */
 
-/* Of AVX2's products the rows are alike where they are a multiple of 6 up to 72, and of 12 up to
- * 828, made by one thread; fewer than 6 are, too. */
+/* AVX2's products have equal rows in multiples of 6 up to 72, and of 12 up to 828, by one thread;
+ * also for fewer than 6. */
 enum { PANEL_UNIT = 6, PANEL_SMALL = 72, PANEL_MOST = 828, SLAB_COLUMNS = 64 };
 
 int64_t sw_cpu_panel_rows(int64_t m)
@@ -269,7 +271,7 @@ int64_t sw_cpu_panel_rows(int64_t m)
     return sw_align((m + panels - 1) / panels, m <= PANEL_SMALL ? PANEL_UNIT : 2 * PANEL_UNIT);
 }
 
-/* The columns of one thread, in a panel of rows that begins at `row`. */
+/* Columns of one thread, in a panel of rows that begins at `row`. */
 static struct sw_cpu_matmul part_of(const struct sw_cpu_matmul *whole, int64_t row, int64_t column,
                                     int64_t width)
 {
@@ -285,8 +287,8 @@ static struct sw_cpu_matmul part_of(const struct sw_cpu_matmul *whole, int64_t r
     return part;
 }
 
-/* Each thread makes columns of its own, panel by panel, with primitives of one thread: all panels
- * have one shape, and within it all rows are made alike. */
+/* Each thread computes its own columns, panel by panel, with one-thread primitives: all panels have
+ * one shape, in which all rows are made alike. */
 static int multiply_panels(struct sw_cpu_device *device, const struct sw_cpu_matmul *matmul,
                            struct sw_error *err)
 {
@@ -307,7 +309,7 @@ static int multiply_panels(struct sw_cpu_device *device, const struct sw_cpu_mat
             const struct sw_cpu_matmul part =
                 part_of(matmul, row, t * even, left < even ? left : even);
             const struct matmul_key key = key_of(&part);
-            /* found: it was made above */
+            /* exists: created above */
             struct matmul_entry *entry = entry_find(device->of_thread[t], &key, NULL);
             if (entry == NULL || execute(device->of_thread[t], entry, &part) != 0)
                 failed = 1;
@@ -321,11 +323,12 @@ int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmu
 {
     const struct matmul_key key = key_of(matmul);
 #ifdef _OPENMP
-    /* oneDNN asks OpenMP for the calling thread's limit, when a primitive is made and when it runs
-     */
+    /* oneDNN reads the calling thread's OpenMP limit when a primitive is created and when it
+     * runs */
     const int limit = omp_get_max_threads(), dynamic = omp_get_dynamic();
     omp_set_num_threads(device->threads);
-    omp_set_dynamic(0); /* it shares a product out among so many: with fewer, parts are not made */
+    omp_set_dynamic(0); /* oneDNN divides a product by that number: with fewer threads parts would
+                         * be missing */
 #endif
     struct matmul_entry *entry = entry_find(device->matmuls, &key, err);
     int status = entry == NULL ? -1 : 0;
@@ -335,7 +338,7 @@ int sw_cpu_matmul_onednn(struct sw_cpu_device *device, const struct sw_cpu_matmu
         status = sw_cpu_matmul_widened(device, matmul, err);
     } else if (in_panels) {
 #ifdef _OPENMP
-        omp_set_num_threads(1); /* of each thread */
+        omp_set_num_threads(1); /* one per thread */
 #endif
         status = multiply_panels(device, matmul, err);
     } else if (entry != NULL && execute(device->matmuls, entry, matmul) != 0) {
@@ -358,7 +361,7 @@ int sw_cpu_matmul_is_batch_invariant(struct sw_cpu_device *device,
     return entry == NULL ? -1 : 0;
 }
 
-/* The last dimension, and the product of the others, without padding. Only matrices have some. */
+/* The last dimension, and the product of the others, without padding; only matrices are padded. */
 static void as_matrix(const struct sw_tensor *tensor, int64_t *rows, int64_t *columns)
 {
     *columns = tensor->size[tensor->ndim - 1] - tensor->padding[tensor->ndim - 1];
@@ -378,8 +381,8 @@ void sw_cpu_zero_padding(const struct sw_tensor *matrix)
     memset(data + (size_t)rows * row, 0, (size_t)matrix->padding[0] * row);
 }
 
-/* y = addend + y. A sum among oneDNN's post-ops wants the addend where the result goes: copying it
- * there moves as many bytes as this does. */
+/* y = addend + y. oneDNN's sum post-op needs the addend in the result: copying it there would move
+ * as many bytes. */
 static int add_to_result(struct sw_cpu_device *device, const struct sw_call *call,
                          struct sw_error *err)
 {
@@ -394,7 +397,7 @@ static int add_to_result(struct sw_cpu_device *device, const struct sw_call *cal
     return device->base.vtable->run[SW_OP_ADD](&device->base, &sum, err);
 }
 
-/* [outputs], behind weights of 8 bits. */
+/* [outputs], the operand after 8-bit weights. */
 static const float *scales_of(const struct sw_call *call, int64_t outputs, struct sw_error *err)
 {
     const struct sw_tensor *scales = &call->in[2];
@@ -426,7 +429,7 @@ int sw_cpu_product(struct sw_cpu_device *device, const struct sw_call *call, str
                                    .in_amx = sw_cpu_takes_amx(device, call),
                                    .c_row = y->size[y->ndim - 1],
                                    .always_skinny = call->always_skinny};
-    const uint16_t own = sw_has_scales(w->dtype) ? 3 : 2; /* what is behind them is added */
+    const uint16_t own = sw_has_scales(w->dtype) ? 3 : 2; /* an addend follows the operands */
     bool fits;
     if (sw_has_scales(w->dtype) && (matmul.scales = scales_of(call, y_columns, err)) == NULL)
         return -1;

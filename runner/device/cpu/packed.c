@@ -1,39 +1,38 @@
-/* Sums of streamed.c for more rows than meet a weight in registers alone. Weights are taken in
- * parts that fit the first cache with their sums: some lines, of a strip of columns. A part is
- * widened or paired once, as the processor multiplies it, into one piece of memory, line by line,
- * while the rows go over the part before; and while that is read, what stands some lines below is
- * asked for. So whatever a product waits for is in the first cache, and lines whose distance is a
- * power of two do not drive each other out of it. Each sum adds the same products in the same order
- * as there, so that a row does not depend on how many others there are. */
+/* Sums of streamed.c for more rows than share a weight in registers. Weights are processed in parts
+ * that fit the first-level cache with their sums: some lines of a strip of columns. Each part is
+ * widened or paired once into contiguous memory, line by line, while the rows use the previous
+ * part; meanwhile lines further below are prefetched. So products wait only for the first-level
+ * cache, and lines a power of two apart do not evict each other. Each sum adds the same products in
+ * the same order as in streamed.c, so that a row does not depend on the number of rows. */
 #include "runner/device/cpu/streamed.h"
 
 enum {
-    PANEL = 2,                          /* vectors that rows meet at once */
-    MOST_AT_ONCE = (REGISTERS - 8) / 2, /* of these rows */
-    MOST_PANELS = 16,                   /* of a part */
-    STEPS = 16,                         /* of a part, one or two lines each */
-    MORE_STEPS = 64, /* of many rows, which take so long that the second cache does */
-    FAR = 16,        /* steps below what is packed that the second cache asks for */
-    NEAR = 2         /* and the first */
+    PANEL = 2,                          /* vectors per panel, used by rows at once */
+    MOST_AT_ONCE = (REGISTERS - 8) / 2, /* rows at once */
+    MOST_PANELS = 16,                   /* panels per part */
+    STEPS = 16,                         /* steps per part, of one or two lines */
+    MORE_STEPS = 64,                    /* for many rows, slow enough for the second-level cache */
+    FAR = 16,                           /* prefetch distance in steps, second-level cache */
+    NEAR = 2                            /* first-level cache */
 };
 _Static_assert((int64_t)SEGMENT % (2 * MORE_STEPS) == 0, "segments are whole parts");
 _Static_assert((2 * MORE_STEPS + BLOCK_ROWS) * MOST_PANELS * PANEL * 4 * (int64_t)LANES <=
                    PACK_BYTES,
                "room for two parts and the sums of all rows");
 
-/* Of a part of a product of so many rows. */
+/* Steps per part for m rows. */
 INLINE int64_t steps_of(int64_t m)
 {
     return m <= 2 * MOST_AT_ONCE ? STEPS : MORE_STEPS;
 }
 
-/* Bytes that a panel has of a line. */
+/* Bytes of a line in a panel. */
 INLINE int64_t panel_bytes(const enum kind kind)
 {
     return PANEL / vectors_of(kind) * block_bytes(kind);
 }
 
-/* Of a part: of few bytes each more, for memory likes long runs. */
+/* Panels per part: more if narrow, since memory favours long runs. */
 INLINE int64_t panels_of(const enum kind kind)
 {
     return panel_bytes(kind) < LINE_BYTES && LANES == 16 ? MOST_PANELS : MOST_PANELS / 2;
@@ -44,7 +43,7 @@ INLINE int64_t strip_columns(const enum kind kind)
     return panels_of(kind) * panel_bytes(kind) / bytes_of(kind);
 }
 
-/* Of a step its vectors: one line, or two. */
+/* Packs one step: one line, or two. */
 INLINE void pack_step(const enum kind kind, const char *at, const char *second, vec *to)
 {
     if (kind == FLOATS) {
@@ -66,21 +65,20 @@ INLINE void pack_step(const enum kind kind, const char *at, const char *second, 
     }
 }
 
-/* The lines of a part: `depth` from `line` on, of columns from `begin` on. */
+/* Lines of a part: `depth` from `line`, columns from `begin`. */
 struct part {
     const char *at;
     int64_t begin, columns, line, depth;
 };
 
-/* What is packed while rows meet a panel: some steps of the part that comes next. */
+/* Packing while rows use a panel: some steps of the next part. */
 struct packing {
-    const char *at, *far, *near; /* what is asked for meanwhile */
+    const char *at, *far, *near; /* at: lines to pack; far, near: to prefetch */
     int64_t stride;
-    vec *to; /* [panels, steps, PANEL], from the first of these steps on */
+    vec *to; /* [panels, steps, PANEL], from the first of these steps */
 };
 
-/* A part that need not be whole into to[panels, steps, PANEL], zeros behind its lines and columns.
- */
+/* Packs a possibly partial part into to[panels, steps, PANEL], zero padded. */
 INLINE void pack_part(const enum kind kind, const struct part *part, int64_t stride, int64_t steps,
                       vec *to)
 {
@@ -98,7 +96,7 @@ INLINE void pack_part(const enum kind kind, const struct part *part, int64_t str
     }
 }
 
-/* A panel of one of those steps. */
+/* Packs one panel of one of those steps, with prefetches. */
 INLINE void pack_ahead(const enum kind kind, const struct packing *packing, int64_t panel,
                        int64_t steps)
 {
@@ -136,8 +134,8 @@ INLINE void add_step(const enum kind kind, const int rows, const float *restrict
     }
 }
 
-/* sum[rows, PANEL] (+)= x[count, rows] panel[count, PANEL], all sums in registers; meanwhile so
- * many steps are packed. */
+/* sum[rows, PANEL] (+)= x[count, rows] panel[count, PANEL], all sums in registers; packs `packed`
+ * steps meanwhile. */
 INLINE void multiply_panel(const enum kind kind, const int rows, const float *x, int64_t count,
                            int64_t steps, const vec *panel, struct packing packing, int64_t packed,
                            bool begins, vec *restrict sum)
@@ -168,13 +166,13 @@ int64_t sw_cpu_packed_group(int64_t m)
     return (m + groups - 1) / groups;
 }
 
-/* The lines and columns of a call. */
+/* Lines and columns of a call. */
 struct area {
-    const char *at; /* of the first line and column */
+    const char *at; /* first line and column */
     int64_t stride, first, end, width;
 };
 
-/* What `steps` steps below that place is: below the last line the top of the next strip. */
+/* Address `steps` steps below a part: after the last line, from the top of the next strip. */
 INLINE const char *find_below(const enum kind kind, const struct area *a, const struct part *part,
                               int64_t steps)
 {
@@ -187,7 +185,8 @@ INLINE const char *find_below(const enum kind kind, const struct area *a, const 
     return at + strip_columns(kind) * bytes_of(kind) - (a->end - a->first) * a->stride;
 }
 
-/* The part behind one: below it, or at the top of the next strip; without lines behind the last. */
+/* Part after the given position: below it, or at the top of the next strip; depth 0 after the
+ * last. */
 INLINE struct part find_part(const enum kind kind, const struct area *a, int64_t steps,
                              int64_t begin, int64_t line)
 {
@@ -204,8 +203,8 @@ INLINE struct part find_part(const enum kind kind, const struct area *a, int64_t
                                                   : depth};
 }
 
-/* Panel `p` of a part, packed `here`, for all rows, a group at a time. Each packs its share of the
- * part that comes next `there`; NULL: none. */
+/* Multiplies panel `p` of a part, packed `here`, with all rows, a group at a time. Each group packs
+ * its share of the next part into `there`; NULL: none. */
 INLINE void multiply_rows(const struct streamed *s, const enum kind kind, const struct area *a,
                           const struct part *part, const struct part *next, int64_t p,
                           const vec *here, vec *there, vec *sums)
@@ -255,7 +254,7 @@ INLINE void put_strip(int64_t m, int64_t columns, const vec *sums, bool adds, fl
         }
 }
 
-/* A part for all rows; the one that comes next is packed. */
+/* Multiplies a part with all rows and packs the next one. */
 INLINE void add_part(const struct streamed *s, const enum kind kind, const struct area *a,
                      const struct part *part, const struct part *next, const vec *here, vec *there,
                      vec *sums)
@@ -329,7 +328,7 @@ void sw_cpu_add_packed(const struct streamed *s, enum kind kind, int64_t first, 
         add_parts(s, CODE_PAIRS, &area, y, to);
 #endif
         break;
-    case NIBBLES: /* in tiles alone: tiled_int4.c */
+    case NIBBLES: /* only tiled: tiled_int4.c */
     case NIBBLE_PAIRS:
         break;
     }

@@ -1,6 +1,5 @@
-/* Internal to the CPU device's products of a few rows: vectors, how weights meet rows, and what is
- * asked of the memory ahead. In a header, so that each file has the instructions inside its loops.
- */
+/* Internal to the CPU device's skinny products: vectors, conversions of weights, prefetch
+ * distances. A header, so that the compiler can inline the instructions into loops. */
 #ifndef SW_DEVICE_CPU_STREAMED_H
 #define SW_DEVICE_CPU_STREAMED_H
 
@@ -42,19 +41,18 @@ typedef int8_t loose_bytes __attribute__((vector_size(LANES), aligned(1), may_al
 enum {
     REGISTERS = REGISTER_COUNT,
     LINE_BYTES = 64,
-    SEGMENT = 512, /* lines that are added up before they meet the sum of those before */
-    DEPTH = 32,    /* rows of x have zeros behind k to a multiple of it: whole blocks and pairs */
-    PACK_BYTES = 512 << 10, /* that packed weights, or sums along lines, have of a thread's */
-    LEAST_PACKED = REGISTERS < 32 ? 5 : 8, /* rows for which packing pays, ... */
-    LEAST_PACKED_BYTES = 5,                /* ... of 8 bits, which are widened once */
-    MOST_AMX_LINES = 1 << 16, /* of weights in tiles: a whole tile of so long rows has room */
-    BLOCK_ROWS = 128,  /* of more rows so many at a time: their x stays in the second cache, and
-                          packing takes little beside them */
-    AHEAD_BYTES = 8192 /* of weights that are asked for before they are needed: memory answers in
-                          about 200 ns */
+    SEGMENT = 512,          /* lines added up before they join the earlier sum */
+    DEPTH = 32,             /* rows of x are zero padded to a multiple: whole blocks and pairs */
+    PACK_BYTES = 512 << 10, /* of a thread's scratch, for packed weights or sums along lines */
+    LEAST_PACKED = REGISTERS < 32 ? 5 : 8, /* fewest rows that repay packing, ... */
+    LEAST_PACKED_BYTES = 5,                /* ... for 8 bits, which are widened once */
+    MOST_AMX_LINES = 1 << 16, /* most lines of tiled weights: a tile of such rows has room */
+    BLOCK_ROWS = 128,  /* most rows at once: their x stays in the second-level cache, and packing is
+                        * cheap beside them */
+    AHEAD_BYTES = 8192 /* prefetch distance in weights: memory answers in about 200 ns */
 };
 
-/* ROWS(n) for each number of rows that meet packed weights, or those in tiles, at once. */
+/* Expands ROWS(n) for each number of rows multiplied at once with packed or tiled weights. */
 #if REGISTER_COUNT == 32
 #define EACH_NUMBER_OF_ROWS(ROWS)                                                                  \
     ROWS(1)                                                                                        \
@@ -63,10 +61,10 @@ enum {
 #define EACH_NUMBER_OF_ROWS(ROWS) ROWS(1) ROWS(2) ROWS(3) ROWS(4)
 #endif
 
-/* How weights meet rows: as floats; bf16 widened to floats; bf16 in pairs along k, which the
- * processor multiplies with pairs of bf16 rows and adds in fp32; int8 (BYTES) or e4m3 (CODES)
- * widened to floats, or to pairs of bf16, which has room for all of their numbers, and whose sums
- * get their scales at the end; blocks of 4 bits, in tiles (NIBBLES). */
+/* Form in which weights are multiplied: floats; bf16 widened to floats; bf16 in pairs along k,
+ * multiplied with pairs of bf16 rows and added in fp32; int8 (BYTES) or e4m3 (CODES) widened to
+ * floats, or exactly to pairs of bf16, their sums scaled at the end; tiled blocks of 4 bits
+ * (NIBBLES). */
 enum kind { FLOATS, WIDENED, PAIRS, BYTES, BYTE_PAIRS, CODES, CODE_PAIRS, NIBBLES, NIBBLE_PAIRS };
 
 INLINE bool in_pairs(const enum kind kind)
@@ -74,7 +72,7 @@ INLINE bool in_pairs(const enum kind kind)
     return kind == PAIRS || kind == BYTE_PAIRS || kind == CODE_PAIRS || kind == NIBBLE_PAIRS;
 }
 
-/* Of 8 bits. */
+/* True for 8 bits. */
 INLINE bool is_narrow(const enum kind kind)
 {
     return kind == BYTES || kind == BYTE_PAIRS || kind == CODES || kind == CODE_PAIRS;
@@ -85,18 +83,18 @@ INLINE bool is_coded(const enum kind kind)
     return kind == CODES || kind == CODE_PAIRS;
 }
 
-/* Lines that meet a row's element or pair. */
+/* Lines per element or pair of a row. */
 INLINE int64_t lines_of_step(const enum kind kind)
 {
     return in_pairs(kind) ? 2 : 1;
 }
 
 struct streamed {
-    int64_t m, n, k, stride; /* of the weights' lines, of blocks of 4 bits lines of them, ... */
-    int64_t column_stride;   /* ... and their columns; of those alone */
-    int64_t padded;          /* k, whole blocks: floats from one row of x to the next */
-    /* [m, padded]; of pairs uint32_t [m, padded / 2]. Groups of rows one behind the other, of each
-     * [padded, rows of the group]; of weights [n, k] [blocks, rows, elements of a block] */
+    int64_t m, n, k, stride; /* stride: of the weights' lines, for 4 bits of lines of blocks */
+    int64_t column_stride;   /* of columns of blocks, for 4 bits only */
+    int64_t padded;          /* k rounded up to whole blocks: row length of x in floats */
+    /* [m, padded]; pairs: uint32_t [m, padded / 2]. Consecutive groups of rows, each [padded, rows
+     * of the group]; for weights [n, k] [blocks, rows, elements of a block] */
     const float *x;
     const char *weights;
 };
@@ -106,7 +104,7 @@ INLINE vec load(const float *from)
     return *(const loose_vec *)from;
 }
 
-/* Once, though two instructions use it. */
+/* Loads once, even if two instructions use the value. */
 INLINE bits load_bits(const char *from)
 {
     bits words = *(const loose_bits *)(const void *)from;
@@ -126,8 +124,8 @@ INLINE vec splat(float value)
     return value - (vec){0};
 }
 
-/* a * b + sum, rounded once where the processor can. By name: compilers tuned for some processors
- * contract one copy of a loop and leave another's chains of sums apart, and rows would differ. */
+/* a * b + sum, rounded once if the processor can. Explicit: for some processors compilers contract
+ * one copy of a loop only, and rows would differ. */
 INLINE vec multiply_add(vec a, vec b, vec sum)
 {
 #if defined(__AVX512F__)
@@ -144,8 +142,8 @@ INLINE int64_t bytes_of(const enum kind kind)
     return kind == FLOATS ? 4 : is_narrow(kind) ? 1 : 2;
 }
 
-/* Weights are taken in blocks of one vector of floats, of all others of two: of as many bytes as a
- * vector has, of 8 bits half of them. */
+/* Elements of a block: one vector of FLOATS, else two vectors of floats, loaded from a vector's
+ * bytes, or half of one for 8 bits. */
 INLINE int64_t block_elems(const enum kind kind)
 {
     return kind == FLOATS ? LANES : 2 * LANES;
@@ -161,23 +159,23 @@ INLINE int vectors_of(const enum kind kind)
     return kind == FLOATS ? 1 : 2;
 }
 
-/* A block of bf16 is two vectors: those at even places and those at odd ones, which are the lower
- * and the upper half of the words that are read, so that widening costs a shift or a mask. */
+/* Widens half of a bf16 block to floats: even elements are the lower halves of its words, odd ones
+ * the upper, so a shift or a mask is enough. */
 INLINE vec widen(const void *weights, const int half)
 {
     const bits words = *(const loose_bits *)weights;
     return (vec)(half == 0 ? words << 16 : words & 0xffff0000u);
 }
 
-/* e4m3 in the lower bytes of words whose other bits are copies of its sign: the floats of that
- * magnitude are 2^-120 of what it says, subnormals too (core/base/quantize.h). */
+/* Widens e4m3 in the lower bytes of words whose other bits copy its sign: as a float the magnitude
+ * is 2^-120 of its value, subnormals too (core/base/quantize.h). */
 INLINE vec widen_codes(bits words)
 {
     return (vec)(words << 20 & 0x87ffffffu) * 0x1p120f;
 }
 
-/* Half of a block of 8 bits: one behind the other. By name: compilers may take int16 on the way.
- * e4m3 through fp16, whose subnormals cost processors nothing. */
+/* Widens half of a block of 8 bits, in order. Explicit: compilers may go through int16. e4m3 goes
+ * through fp16, whose subnormals are cheap. */
 INLINE vec widen_bytes(const enum kind kind, const char *weights, const int half)
 {
     const char *from = weights + half * LANES;
@@ -213,8 +211,7 @@ INLINE vec add_pairs(vec sum, bits a, bits b)
     return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
 }
 
-/* Pairs of what stands at one place of two lines: the processor interleaves quarters of a vector.
- */
+/* Pairs elements of two lines; interleaves within quarters of a vector. */
 INLINE bits interleave(bits a, bits b, const int half)
 {
     return half == 0 ? (bits)_mm512_unpacklo_epi16((__m512i)a, (__m512i)b)
@@ -222,13 +219,13 @@ INLINE bits interleave(bits a, bits b, const int half)
 }
 #endif
 
-/* Pairs of bf16 of what floats that hold 8 bits say: exactly. */
+/* Rounds floats of 8-bit numbers to bf16 pairs; exact. */
 INLINE vec pair_up(vec first, vec second)
 {
     return (vec)((bits)first >> 16 | ((bits)second & 0xffff0000u));
 }
 
-/* Half of what blocks of 8 bits of two lines say, in pairs. */
+/* Pairs half of two lines' blocks of 8 bits. */
 INLINE vec pair_lines(const enum kind kind, const char *first, const char *second, const int half)
 {
 #if HAS_TABLES
@@ -244,8 +241,8 @@ INLINE vec pair_lines(const enum kind kind, const char *first, const char *secon
 #endif
 }
 
-/* Pairs of what stands side by side in a block of e4m3: a magnitude shifted left by 4, and 120 more
- * to its exponent; of subnormals, which have no bit of an exponent, as they are listed. */
+/* Pairs adjacent elements of an e4m3 block: shifts magnitudes left by 4 and adds 120 to exponents;
+ * subnormals, without exponent bits, come from a table. */
 INLINE vec pair_codes(const char *weights)
 {
 #ifdef __AVX512BF16__
@@ -264,7 +261,7 @@ INLINE vec pair_codes(const char *weights)
 #endif
 }
 
-/* Where element i of a row is among the sums or operands of its blocks. */
+/* Index of a row's element i among the sums or operands of its blocks. */
 INLINE int64_t deal(const enum kind kind, int64_t i)
 {
     const int64_t in = i % (2 * LANES), begin = i - in;
@@ -273,7 +270,7 @@ INLINE int64_t deal(const enum kind kind, int64_t i)
     return kind == PAIRS ? begin + in / 4 % 2 * LANES + in / 8 * 4 + in % 4 : i;
 }
 
-/* A block of sums in the order of its columns. */
+/* Puts a block of sums into the order of its columns. */
 INLINE void undeal(const enum kind kind, const float *from, float *to)
 {
     if (kind == PAIRS)
@@ -287,50 +284,50 @@ INLINE void undeal(const enum kind kind, const float *from, float *to)
     else memcpy(to, from, 2 * LANES * sizeof *to);
 }
 
-/* Rows of a group where lines are added up, of m; the last ones may be fewer, those of fewer than
- * LEAST_PACKED are one. */
+/* Rows per group of m when lines are added up; the last group may be smaller; fewer than
+ * LEAST_PACKED rows are one group. */
 int64_t sw_cpu_packed_group(int64_t m);
 
-/* Where sums of segments of lines go: each to its own [m, padded], `apart` from those before; 0:
- * all are added up, one after the other. */
+/* Destination of segment sums: each its own [m, padded], `apart` from the previous; 0: all added in
+ * place, in order. */
 struct sums {
     float *data;
     int64_t padded, apart;
 };
 
-/* Lines [first, end) of columns [column, column + width) into y; `pack` is PACK_BYTES of the
- * thread's own. `first` begins a segment. The same sums, to the bit, as streamed.c's of fewer rows:
- * packed.c. */
+/* Adds lines [first, end) of columns [column, column + width) to y, in packed.c; `pack`: the
+ * thread's PACK_BYTES. `first` begins a segment. Same sums, to the bit, as streamed.c gives fewer
+ * rows. */
 void sw_cpu_add_packed(const struct streamed *s, enum kind kind, int64_t first, int64_t end,
                        int64_t column, int64_t width, const struct sums *y, char *pack);
 
-/* Rows of weights [n, k] that are gone over together, of m; the last ones may be fewer. */
+/* Rows per group of m for weights [n, k]; the last group may be smaller. */
 int64_t sw_cpu_lines_group(int64_t m);
 
-/* x as sw_cpu_multiply_lines takes it, [m, padded]. */
+/* Stores x for sw_cpu_multiply_lines, [m, padded]. */
 void sw_cpu_put_lines(const struct sw_cpu_matmul *g, enum kind kind, int64_t padded, float *x);
 
-/* y[m, lines], `width` apart, for lines [line, line + count) of weights [n, k]; `sums` is
- * PACK_BYTES of the thread's own. At most BLOCK_ROWS rows: lines.c. */
+/* y[m, lines], row stride `width`, for lines [line, line + count) of weights [n, k], in lines.c;
+ * `sums`: the thread's PACK_BYTES. At most BLOCK_ROWS rows. */
 void sw_cpu_multiply_lines(const struct streamed *s, enum kind kind, int64_t line, int64_t count,
                            float *y, int64_t width, char *sums);
 
-/* Columns [column, column + width), whole panels, of weights that lie in tiles (cpu.h) into y[m,
- * padded]; x as packed.c takes it; not FLOATS; `wide` is PACK_BYTES of the thread's own: tiled.c.
- */
+/* y[m, padded] for columns [column, column + width), whole panels, of tiled weights (cpu.h), in
+ * tiled.c; x as for packed.c; not FLOATS; `wide`: the thread's PACK_BYTES. */
 void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
                            char *wide, float *y, int64_t padded);
 
-/* The same of weights of 4 bits, NIBBLES or NIBBLE_PAIRS; those that do not lie in tiles are put
- * into some, in `pack`, on the way, and columns behind the last are zeros: tiled_int4.c. */
+/* sw_cpu_multiply_tiles for weights of 4 bits, NIBBLES or NIBBLE_PAIRS, in tiled_int4.c; untiled
+ * ones are tiled on the way, in `pack`, padded with zero columns. */
 void sw_cpu_multiply_int4(const struct streamed *s, enum kind kind, bool tiled, int64_t column,
                           int64_t width, char *pack, float *y, int64_t padded);
 
-/* true if the processor's tiles make that product: by what the plan, the build and the weights are,
- * never by the rows, for sums are other ones than those of pairs: tiled_amx.c. */
+/* True if AMX makes that product (tiled_amx.c). Depends on plan, build and weights, never on the
+ * rows, since its sums differ from those of pairs. */
 bool sw_cpu_goes_through_amx(const struct sw_cpu_matmul *g, enum kind kind);
 
-/* Its rows in x, of as many bytes as for pairs in floats; then as sw_cpu_multiply_tiles. */
+/* Stores the rows in x, in as many bytes as pairs in floats; below, sw_cpu_multiply_tiles by
+ * AMX. */
 void sw_cpu_put_amx_rows(const struct sw_cpu_matmul *g, void *x);
 void sw_cpu_multiply_in_amx(const struct streamed *s, enum kind kind, int64_t column, int64_t width,
                             char *wide, float *y, int64_t padded);
