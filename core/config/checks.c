@@ -67,7 +67,7 @@ bool sw_text_is_not_empty(const char *text)
     return text[0] != 0;
 }
 
-/* ---- What reaches a script ---- */
+/* ---- Texts for scripts ---- */
 
 bool sw_text_is_word(const char *text)
 {

@@ -52,8 +52,8 @@ struct sw_run_time {
  * attempt reaches a checkpoint less than once in 10^12. */
 void sw_run_time(const struct sw_run_terms *terms, struct sw_run_time *out);
 
-/* A quantity of a run, with the 10th and 90th percentile that the step's band gives it. NAN: the
- * run or the cluster does not tell what it needs. */
+/* A quantity of a run, with the 10th and 90th percentile of the step's band. NAN: the run or the
+ * cluster lacks a setting for it. */
 struct sw_run_estimate {
     double value, low, high;
 };
@@ -67,7 +67,7 @@ struct sw_run_cost {
     struct sw_run_estimate money;             /* at cluster.price_per_accelerator_hour */
 };
 
-/* Step of a run and what interrupts it. */
+/* Step of a run and its interruptions. */
 struct sw_run_step {
     int64_t steps;                /* > 0 */
     double step_s, low_s, high_s; /* predicted; 10th and 90th percentile */

@@ -130,7 +130,7 @@ struct sw_op {
     uint8_t stage; /* enum sw_op_stage: the pass that made it */
     bool ahead; /* true if it runs one iteration ahead (prefetch): its operands are the next layer's
                  */
-    /* true if it runs in the last micro-step of a step only, as what crosses dp does. In the
+    /* true if it runs in the last micro-step of a step only, as collectives over dp do. In the
      * others, waits for it return at once. */
     bool last_micro_step;
     bool first_micro_step; /* true if in the first one only: weights gathered once a step */

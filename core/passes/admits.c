@@ -130,7 +130,7 @@ static bool admits_sequence(const struct sw_program_options *o, char detail[256]
     return true;
 }
 
-/* True if blocks of moments lie within a rank's part of a row (blockwise.h). Meshes share
+/* True if blocks of moments are inside a rank's part of a row (blockwise.h). Meshes share
  * checkpoints, so no block may depend on the mesh. */
 static bool divides_blocks(const struct sw_program_options *o, const char *what, int64_t size,
                            enum sw_logical row, char detail[256], char help[256])

@@ -89,8 +89,8 @@ static void claim_ring(struct sw_partition *part, struct sw_op *op, struct facto
         f->claim[keys] = op->axes = axes;
 }
 
-/* Operands appended to a cache take the cache's axes if they are split by them; a whole operand
- * stays whole, and every rank keeps the positions of its own part. */
+/* An operand appended to a cache claims the cache's axes if it is split by them, too; a whole one
+ * stays whole, and every rank keeps the part that is its own. */
 static void claim_co_split(struct sw_partition *part, const struct sw_op *op, struct factors *f,
                            const struct sw_ref *in, uint8_t there, uint8_t put)
 {

@@ -17,7 +17,7 @@ struct early {
     bool waited; /* true if waited for in its own region */
 };
 
-/* Drops ops that only the head's forward read, if its loss is made in backward. */
+/* Drops ops whose results only the head's forward read, if its loss is made in backward. */
 static void drop_unread(struct schedule *s)
 {
     for (int32_t i = s->list.count - 1; i >= 0; i--) {

@@ -40,8 +40,8 @@ static int logical_program(const struct sw_program_options *o, enum sw_program_s
     return 0;
 }
 
-/* Moves an array to where it has no more room than it needs: a search keeps many programs, and the
- * large place that this one grew in is free for the next. Returns whether it did. */
+/* Moves an array to memory without spare room: a search keeps many programs, and the large array
+ * that this one grew in is free for the next. True if moved. */
 static bool pack(void **array, int32_t count, size_t element_bytes)
 {
     const size_t bytes = (size_t)count * element_bytes;
@@ -65,14 +65,14 @@ static void trim(struct sw_program *p)
     p->ops = ops;
 }
 
-/* After a pass. */
+/* Verifies after a pass. */
 static int verify(const struct sw_program_options *o, const struct sw_program *p,
                   struct sw_error *err)
 {
     return o->unverified ? 0 : sw_program_verify(p, err);
 }
 
-/* The program that comes before partitioning, or an earlier one. *out is the caller's. */
+/* Compiles the program before partitioning, or at an earlier stage. *out is the caller's. */
 static int make_logical(const struct sw_program_options *options, enum sw_program_stage until,
                         struct sw_program **out, struct sw_error *err)
 {
@@ -87,7 +87,7 @@ static int make_logical(const struct sw_program_options *options, enum sw_progra
     return 0;
 }
 
-/* From that to what ranks run. */
+/* Compiles the rest, up to the ranks' program. */
 static int lower(const struct sw_program_options *options, const struct sw_program *logical,
                  enum sw_program_stage until, struct sw_program **out, struct sw_error *err)
 {
@@ -132,7 +132,7 @@ int sw_program_compile(const struct sw_program_options *options, enum sw_program
     return status;
 }
 
-/* ---- Logical programs that are kept ---- */
+/* ---- Kept logical programs ---- */
 
 enum { LOGICALS = 16 };
 
@@ -140,8 +140,8 @@ struct sw_logicals {
     uint64_t now;
     struct {
         struct sw_program_key key;
-        uint64_t used;              /* when */
-        struct sw_program *program; /* NULL: a free place */
+        uint64_t used;              /* time of the last use */
+        struct sw_program *program; /* NULL: empty */
     } kept[LOGICALS];
 };
 
@@ -157,7 +157,8 @@ void sw_logicals_free(struct sw_logicals *l)
     free(l);
 }
 
-/* Made, or made anew of one of that structure. It stays among those that are kept. */
+/* The kept logical program of those options, compiled, or retargeted from one of the same
+ * structure. */
 static const struct sw_program *
 find_logical(struct sw_logicals *l, const struct sw_program_options *options, struct sw_error *err)
 {
@@ -210,7 +211,7 @@ int sw_program_layer_values(const struct sw_model *model, const struct sw_lora *
                                          .kind = SW_PROGRAM_TRAIN,
                                          .unverified = true};
     struct sw_program *p = NULL;
-    /* whatever the model's sizes, which may be too large for any program */
+    /* small sizes, as the model's may be too large for any program */
     options.model.vocab_size = options.model.hidden_size = options.model.intermediate_size = 2;
     options.model.layers = options.model.heads = options.model.kv_heads = 1;
     options.model.head_dim = 2;

@@ -1,4 +1,4 @@
-/* From the options of a run to one program of it: a model's builder, then the passes in their
+/* Compiles the options of a run into one of its programs: a model's builder, then the passes in
  * order. Owns nothing. */
 #ifndef SW_PROGRAMS_COMPILE_H
 #define SW_PROGRAMS_COMPILE_H
@@ -30,10 +30,10 @@ int sw_program_number_names(struct sw_program *program, struct sw_error *err);
 int sw_program_layer_values(const struct sw_model *model, const struct sw_lora *lora,
                             struct sw_layer_values *out, struct sw_error *err);
 
-/* Numbers of a model, each of its matrices and vectors counted once: a head that is the embedding
- * is none of its own. */
+/* Numbers in a model's matrices and vectors, each counted once: a head that is the embedding is not
+ * counted again. */
 struct sw_parameter_count {
-    int64_t total, trained; /* trained: not frozen */
+    int64_t total, trained; /* trained: without frozen ones */
     int64_t of_layer;       /* in one of the layers */
     int32_t layers;
 };
@@ -43,7 +43,7 @@ int sw_program_count_parameters(const struct sw_model *model, const char *freeze
                                 struct sw_error *err);
 
 /* Flops of the matrix products and attention of one step over all ranks, each counted once and
- * nothing that is recomputed (Chowdhery et al. 2022, section 4.1): what `mfu` is made of. */
+ * without recomputation (Chowdhery et al. 2022, section 4.1): basis of `mfu`. */
 int sw_program_model_flops(const struct sw_program_options *options, double *out,
                            struct sw_error *err);
 

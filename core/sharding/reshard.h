@@ -19,11 +19,11 @@ enum { SW_RESHARD_MAX_STEPS = 16 };
 /* The cheapest steps from `from` to `to` for a dense array of that global shape (unit as in
  * sw_local_shape, may be NULL). Cost: elements received per rank; ties by fewer steps. Axes of size
  * 1 are ignored; both shardings are normalized first, and the last step's `after` equals normalized
- * `to`. Reduce before gather; reduce_scatter the largest axis first; never gather what is then
- * sliced if another way exists;
- * nothing is sliced only to be gathered later (a replicated axis does not shorten an all_reduce).
- * `to` may be partial only over axes over which `from` is partial. Returns the number of steps (0:
- * nothing to do) or -1 (SW_UNMET: a size does not divide; to is partial where from is not). */
+ * `to`. Reduces before it gathers; reduce_scatters the largest axis first; gathers nothing to slice
+ * it afterwards if another way exists; slices nothing to gather it later (a replicated axis does
+ * not shorten an all_reduce). `to` may be partial only over axes over which `from` is partial.
+ * Returns the number of steps (0: nothing to do) or -1 (SW_UNMET: a size does not divide; to is
+ * partial where from is not). */
 int sw_reshard(const struct sw_mesh *mesh, const int64_t *global, const int64_t *unit,
                const struct sw_sharding *from, const struct sw_sharding *to,
                struct sw_reshard_step steps[SW_RESHARD_MAX_STEPS], struct sw_error *err);

@@ -248,7 +248,7 @@ static int name_of(const struct sw_diff_pair *pair, const struct sw_diff_reading
                                          &is_other, &side);
     if (status == SW_OK && !is_other && !side.is_plan && side.run != NULL)
         *name = strdup(side.run->name);
-    sw_diff_side_free(&side); /* a wrong one's, too */
+    sw_diff_side_free(&side); /* also after a mistake */
     return status == SW_ENVIRONMENT ? status : SW_OK;
 }
 

@@ -84,8 +84,8 @@ static bool names(const char *template, const char *const *words, size_t count)
     return false;
 }
 
-/* Fails if a script from the template would lack what to run: the plan, an elastic run's plans, or
- * the stages of a run. */
+/* Fails if a script from the template would not name its plan, the plans of an elastic run, or the
+ * stages of a run. */
 static int check_template(const char *path, const char *template, bool staged, struct sw_error *err)
 {
     static const char *const plans[] = {"{{plan}}", "{{plan_name}}", "{{plan_stem}}"},

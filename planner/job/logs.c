@@ -1,4 +1,4 @@
-/* `plan logs`: the end of a job's output, and what follows, through requeues. */
+/* `plan logs`: the end of a job's output, and later lines, through requeues. */
 #include "core/base/file.h"
 #include "planner/command/command.h"
 #include "planner/job/log_file.h"

@@ -23,7 +23,7 @@ enum sw_run_state {
     SW_RUN_ENDING,     /* its job is releasing its nodes */
     SW_RUN_SUSPENDED,
     SW_RUN_DONE,    /* all steps are done */
-    SW_RUN_STOPPED, /* it was told to end; it can go on */
+    SW_RUN_STOPPED, /* it was asked to end; it can continue */
     SW_RUN_FAILED,
     SW_RUN_LOST,   /* it died without a verdict: killed, or its node was */
     SW_RUN_UNKNOWN /* it may be running: the scheduler does not answer */

@@ -33,8 +33,8 @@ struct sw_cost_limits {
     bool has_deadline;
     int64_t now; /* for a deadline that is a date: seconds since 1970 */
 };
-/* Checks that the run and its cluster have what each limit needs. Errors (SW_BAD_INPUT): the
- * missing key. */
+/* Checks that the run and its cluster have the settings that each limit needs. Errors
+ * (SW_BAD_INPUT): the missing key. */
 int sw_cost_limits_check(const struct sw_run_config *run, const struct sw_cost_limits *limits,
                          struct sw_error *err);
 /* Cost of a limit's kind; NAN: the run or the cluster does not give it. */

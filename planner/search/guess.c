@@ -1,5 +1,5 @@
-/* Guesses that order what the search tries. Based on the sizes of one program of the mesh and on
- * its ops' times alone, without the two streams; reported figures are always priced. */
+/* Guesses that order the search's options. Based on the sizes of one program of the mesh and on its
+ * ops' times alone, without the two streams; reported figures are always priced. */
 #include "planner/search/internal.h"
 
 #include "core/cost/ring.h"

@@ -295,7 +295,7 @@ struct sw_option {
 };
 /* Fills *out from a program with lifetimes; the caller calls sw_counted_free. Errors: memory. */
 int sw_guess_count(const struct sw_program *program, struct sw_counted *out, struct sw_error *err);
-/* Also fills the seconds of what is counted. */
+/* Also fills the seconds of counted ops. */
 void sw_guess_compute(const struct sw_sized *sized, const struct sw_run_config *run,
                       struct sw_compute *out);
 void sw_counted_free(struct sw_counted *counted);

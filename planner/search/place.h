@@ -12,7 +12,7 @@ struct sw_placement_run {
 };
 
 /* The run with the candidate's mesh: its settings ask for the placement of the price, and its links
- * span what the job then gets. Errors: as sw_search_evaluate. */
+ * have the spans of that placement. Errors: as sw_search_evaluate. */
 int sw_search_place(const struct sw_run_config *run, const struct sw_candidate *candidate,
                     struct sw_placement_run *out, struct sw_error *err);
 

@@ -138,8 +138,8 @@ static void read_units(struct reading *r)
             count_made(r, i);
 }
 
-/* Class of a unit's cost for a byte: first what only moves memory, last attention, whose cost grows
- * with the sequence; others are separated by factors of four. */
+/* Class of a unit's cost for a byte: first moves of memory, last attention, whose cost grows with
+ * the sequence; others are separated by factors of four. */
 static int price_class(const struct sw_unit *unit)
 {
     if (unit->attends)

@@ -117,7 +117,7 @@ char *sw_report_run(const struct sw_run_config *run, double step_seconds, char *
     return buffer;
 }
 
-/* Prints what MFU counts, which a comparison needs. */
+/* Prints the definition of MFU, which comparisons need. */
 static void print_mfu(FILE *out, const struct sw_run_config *run)
 {
     const bool bf16 = run->compute == SW_BF16_T;
@@ -186,7 +186,7 @@ const char *sw_report_rings(const struct sw_decision *decision, char *buffer, si
     return buffer;
 }
 
-/* Prints what the fastest options would need and save, if others were chosen. */
+/* Prints the fastest options' memory and time, if others were chosen. */
 static void print_spared(FILE *out, const struct sw_candidate *c)
 {
     char spared[SW_FORMAT_BYTES];

@@ -69,8 +69,9 @@ void sw_report_rejected(FILE *out, const struct sw_candidate *c);
  * may; github: an annotation on stdout. Nothing if the run does not give its steps. */
 void sw_report_warn_of_time(const struct sw_options *options, const char *path,
                             const struct sw_run_config *run, double trained_step_s);
-/* Warns on stderr of what a job of the run lacks (lacks.h), each at its position; planned: true to
- * note missing data instead, since the run may be for planning only. github: annotations. */
+/* Warns on stderr of things that a job of the run lacks (lacks.h), each at its position; planned:
+ * true to note missing data instead, since the run may be for planning only. github:
+ * annotations. */
 void sw_report_warn_of_lacks(const struct sw_options *options, const struct sw_run_config *run,
                              bool planned);
 

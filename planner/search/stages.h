@@ -33,8 +33,8 @@ void sw_stages_tell_link(FILE *out, const struct sw_run_config *run,
 /* Start of a stage after the earlier one, as the end of a sentence. Returns buffer. */
 const char *sw_stages_link(const struct sw_run_config *run, const struct sw_run_config *before,
                            char *buffer, size_t bytes);
-/* True if one job trains both: on the same numbers of nodes, with a scheduler whose job decides
- * what comes next. */
+/* True if one job trains both: on the same numbers of nodes, with a scheduler whose job decides its
+ * next action. */
 bool sw_stages_share_job(const struct sw_run_config *run, const struct sw_run_config *before);
 
 /* Reports on stderr a stage without a mesh. Nothing for a run without stages. */

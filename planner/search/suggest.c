@@ -43,7 +43,7 @@ static void enlarge_memory(struct sw_trial *t, const struct sw_candidate *c)
     sw_trial_note(t, "cluster.accelerator.memory", text);
 }
 
-/* Lowers the headroom to what the mesh leaves free, in tenths of a percent. */
+/* Lowers the headroom to the memory that the mesh leaves free, in tenths of a percent. */
 static void lower_headroom(struct sw_trial *t, const struct sw_candidate *c)
 {
     const struct sw_memory *m = &c->memory;

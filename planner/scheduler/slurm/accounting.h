@@ -76,7 +76,7 @@ struct sw_slurm_association {      /* the user's with an account, or of the acco
 
 struct sw_slurm_accounting {
     bool known;
-    /* true for what Slurm does not enforce (AccountingStorageEnforce) */
+    /* true for limits that Slurm does not enforce (AccountingStorageEnforce) */
     bool no_associations, no_qos, no_limits;
     bool no_run_minutes; /* limits of users and accounts on run minutes: not before 24.05 */
     bool no_safe;        /* true if a job may begin that would use up its group's minutes */
@@ -91,8 +91,8 @@ int sw_slurm_accounting_load(const struct sw_slurm *slurm, struct sw_slurm_accou
                              struct sw_error *err);
 void sw_slurm_accounting_free(struct sw_slurm_accounting *accounting);
 
-/* Reads AccountingStorageEnforce, "associations,limits", for what is not enforced; "": unknown, and
- * all is. slurm.conf(5): limits, also those of a qos, need `limits` or `safe`, which need
+/* Reads AccountingStorageEnforce, "associations,limits", for limits that are not enforced; "":
+ * unknown, all are. slurm.conf(5): limits, also those of a qos, need `limits` or `safe`, which need
  * associations. */
 void sw_slurm_accounting_enforce(const char *list, struct sw_slurm_accounting *out);
 

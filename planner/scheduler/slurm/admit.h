@@ -20,8 +20,8 @@ bool sw_slurm_admits(const struct sw_job_request *request, const struct sw_slurm
 bool sw_slurm_waits_for_nodes(const struct sw_job_request *request,
                               const struct sw_slurm_facts *facts, char why[256], int32_t *left);
 
-/* True if sbatch would queue a job that --test-only refused. Then why says what it waits for, and
- * *left is as above; else why is the refusal. */
+/* True if sbatch would queue a job that --test-only refused. Then why has the cause of waiting, and
+ * *left is as above; else why has the refusal. */
 bool sw_slurm_refusal_waits(const struct sw_job_request *request,
                             const struct sw_slurm_facts *facts, const char *refusal,
                             char why[SW_JOB_REFUSAL_BYTES], int32_t *left);

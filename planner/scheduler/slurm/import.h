@@ -1,7 +1,7 @@
-/* A cluster as its Slurm controller knows it, and the YAML file that says so.
+/* A cluster as its Slurm controller knows it, and the YAML file for it.
  *
- * What no controller knows (bandwidths, the accelerator behind a name) is taken from what is
- * shipped and marked as assumed; every such thing and every limit that matters is a note. */
+ * Facts that no controller knows (bandwidths, the accelerator behind a name) come from shipped
+ * files and are marked as assumed; each of these, and each important limit, gets a note. */
 #ifndef SW_SLURM_IMPORT_H
 #define SW_SLURM_IMPORT_H
 

@@ -6,7 +6,7 @@
 
 enum { SW_LIFE_WORDS = 320 };
 
-/* signal: what the script asks Slurm to send before the limit, NULL: none. Return buffer. */
+/* signal: of the script, sent by Slurm before the limit, NULL: none. Return buffer. */
 const char *sw_slurm_at_limit(const struct sw_run_config *run, const char *signal,
                               char buffer[SW_LIFE_WORDS]);
 const char *sw_slurm_lost_node(const struct sw_run_config *run, char buffer[SW_LIFE_WORDS]);
