@@ -10,14 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Size of a direct write, large enough to hide wake-ups; bytes copied at once; bytes after which
- * the disk starts writing, while the next are copied. */
+/* Bytes of a direct write, so many that waking up after each costs little; bytes that are copied at
+ * once; bytes that the disk gets while the next are copied. */
 enum { DIRECT_BYTES = 1 << 23, COPY_BYTES = 1 << 17, START_BYTES = 1 << 23 };
 
 /* ---- Direct I/O ---- */
 
-/* Sets the file system's alignments, at least a page and a block, so that no page is written both
- * ways. Kernels before Linux 6.1 cannot tell them. */
+/* Fills in the alignments that the file system wants. They are at least a page and a block, so that
+ * no page is written both ways. A kernel before Linux 6.1 cannot tell. */
 static void find_alignment(struct sw_save_file *file)
 {
     file->align = file->memory_align = 0;
@@ -46,7 +46,7 @@ static int set_direct(struct sw_save_file *file, bool direct)
     return 0;
 }
 
-/* Writes through the page cache. */
+/* Through the page cache. */
 static int write_cached(struct sw_save_file *file, const char *data, int64_t bytes,
                         struct sw_error *err)
 {
@@ -65,8 +65,8 @@ static int write_cached(struct sw_save_file *file, const char *data, int64_t byt
     return 0;
 }
 
-/* Writes aligned bytes directly. If the file system refuses them, or stops within a block, they and
- * the rest of the file go through the page cache. */
+/* Aligned bytes. Where the file system refuses them, or stops within a block, they and the rest of
+ * the file go through the page cache. */
 static int write_direct(struct sw_save_file *file, const char *data, int64_t bytes,
                         struct sw_error *err)
 {
@@ -92,18 +92,20 @@ static int write_direct(struct sw_save_file *file, const char *data, int64_t byt
 
 /* ---- In order ---- */
 
-/* Writes the buffer, whose first byte has an offset aligned to `align`. */
+/* Writes the buffer, whose first byte belongs at a multiple of `align`. */
 static int flush(struct sw_save_file *file, struct sw_error *err)
 {
-    const int64_t bytes = file->buffer_bytes, rest = bytes > 0 ? bytes % file->align : 0;
+    const int64_t bytes = file->buffer_bytes;
+    if (bytes == 0)
+        return 0;
+    const int64_t rest = bytes % file->align;
     file->buffer_bytes = 0;
     if (write_direct(file, file->buffer, bytes - rest, err) != 0)
         return -1;
     return write_cached(file, file->buffer + (bytes - rest), rest, err);
 }
 
-/* Copies into the buffer; returns the number of bytes. Without memory for a buffer there is no
- * direct I/O. */
+/* Copies into the buffer: how many of the bytes. Without memory for one there is no direct I/O. */
 static int64_t fill(struct sw_save_file *file, const char *data, int64_t bytes)
 {
     if (file->buffer == NULL)
@@ -123,7 +125,7 @@ static bool is_aligned(const struct sw_save_file *file, const char *data)
     return (uintptr_t)data % (uintptr_t)file->memory_align == 0;
 }
 
-/* Writes or buffers some bytes; returns their number, or -1 on failure. */
+/* Writes, or keeps in the buffer, some of the bytes: how many; -1: it failed. */
 static int64_t write_some(struct sw_save_file *file, const char *data, int64_t bytes,
                           struct sw_error *err)
 {
@@ -131,7 +133,7 @@ static int64_t write_some(struct sw_save_file *file, const char *data, int64_t b
     if (file->align == 0)
         return write_cached(file, data, now, err) != 0 ? -1 : now;
     const int64_t before = sw_align(file->at, file->align) - file->at;
-    if (before > 0) { /* another rank writes that page's start */
+    if (before > 0) { /* of a page that another rank begins */
         now = bytes < before ? bytes : before;
         return write_cached(file, data, now, err) != 0 ? -1 : now;
     }
