@@ -27,7 +27,7 @@ enum { SW_CPU_INVARIANT_ROWS = 32, SW_CPU_INVARIANT_ELEMS = 1000000 };
 
 /* Device that a program is compiled for. All zero: one without special needs or limits. */
 struct sw_program_target {
-    bool cudnn_attention;   /* true if attention needs workspace of cuDNN or its stand-in, and */
+    bool cudnn_attention;   /* true if attention needs workspace of cuDNN or its stand-in */
     bool cache_ranges;      /* true if attention over a cache makes partial results
                                (core/ir/workspace.h) */
     bool quantized_panels;  /* true if weights in 8 bits are widened in panels (the same header) */
