@@ -329,7 +329,7 @@ static const struct field run_serve_fields[] = {
          "true: on CPUs, the other sequences get tokens while a call reads a chunk of a prompt, "
          "so that a token takes at most about 3.5 times as long as without prompts; false: they "
          "wait for whole calls; auto: true on CPUs if chunk, token_budget and token_latency "
-         "are all unset"},
+         "are all unset and both programs' transients fit"},
     {.key = "token_latency",
      .type = FIELD_SECONDS,
      AT(serve_token_latency),

@@ -148,8 +148,14 @@ static bool better_streamed(const struct sw_run_config *run, const struct served
            (less <= limit || more > all);
 }
 
-/* The run's setting, or ALWAYS if the run leaves open how long a token beside prompts may take and
- * the device can pause. */
+static int64_t limit_of(const struct sw_searcher *s)
+{
+    const int64_t all = s->run->cluster.accelerator.memory_bytes;
+    return s->asked ? all : all - sw_headroom_bytes(s->run);
+}
+
+/* The run's setting, or ALWAYS if the run leaves open how long a token beside prompts may take, the
+ * device can pause, and memory has room or is not known yet. */
 static enum sw_interleave decide_interleave(const struct sw_run_config *run)
 {
     const bool open = run->serve_chunk == 0 && run->serve_token_budget == 0 &&
@@ -178,6 +184,13 @@ static int size_decided(struct sw_searcher *s, struct sw_decision *decision, str
     if (sw_plan_program_options(run, decision, &training, err) != 0 ||
         size_all(s, &training, &want, out, err) != 0)
         return -1;
+    if (out->interleaves && run->serve_interleave == SW_INTERLEAVE_AUTO &&
+        out->arena_bytes + run->cluster.accelerator.reserved_memory_bytes > limit_of(s)) {
+        want.interleave = false;
+        decision->serve.interleave = SW_INTERLEAVE_NEVER;
+        if (size_all(s, &training, &want, out, err) != 0)
+            return -1;
+    }
     if (out->reason != SW_FITS || decision->serve.stream_weights != SW_STREAM_AUTO)
         return 0;
     if (decision->mesh.size[SW_FSDP] > 1 &&
@@ -428,12 +441,6 @@ static int price_sizes(struct sw_searcher *s, const struct served *served, struc
         p->size[i].seconds = cost.step_seconds;
     }
     return 0;
-}
-
-static int64_t limit_of(const struct sw_searcher *s)
-{
-    const int64_t all = s->run->cluster.accelerator.memory_bytes;
-    return s->asked ? all : all - sw_headroom_bytes(s->run);
 }
 
 /* Prices serving on the decision's mesh. */

@@ -34,6 +34,7 @@ struct sw_engine {
     bool interleaves;
     struct sw_rows beside;
     double token_seconds, token_at;
+    bool is_steady; /* true if the last program made tokens alone, outside a call of chunks */
     int32_t points, every;
 };
 
@@ -577,12 +578,16 @@ static void count_call(struct sw_engine *e, enum sw_program_kind kind, double be
     if (has_tokens(e, kind))
         e->token_at = now;
     if (kind == SW_PROGRAM_DECODE) {
-        e->token_seconds += (seconds - e->token_seconds) / (e->counts.decodes > 0 ? 8 : 1);
+        /* behind other programs the weights come from memory anew: that is no token alone */
+        if (e->is_steady || !(e->token_seconds > 0))
+            e->token_seconds += (seconds - e->token_seconds) / (e->token_seconds > 0 ? 8 : 1);
+        e->is_steady = true;
         e->counts.decodes++;
         e->counts.decode_rows += e->rows.count;
         e->counts.decode_seconds += seconds;
         return;
     }
+    e->is_steady = false;
     e->counts.prefills++;
     e->counts.prefill_rows += e->rows.count * e->rows.length;
     e->counts.reads += kind == SW_PROGRAM_READ;
@@ -635,6 +640,7 @@ static int make_tokens_inside(struct sw_engine *e, const struct sw_engine_calls 
     const struct sw_rows chunks = e->rows;
     const enum sw_program_kind last = e->scheduler.last;
     e->rows = e->beside;
+    e->is_steady = false;
     const int status = run_program(e, SW_PROGRAM_DECODE, calls, err);
     e->beside = e->rows;
     e->rows = chunks;

@@ -467,6 +467,12 @@ static void a_run_that_leaves_it_open_interleaves(void **state)
                      p->first_beside_seconds);
         assert_true(p->token_budget >= 1 && p->token_budget <= c[0].serve.token_budget);
         sooner += p->beside_seconds < c[0].serve.beside_seconds;
+        /* where there is no room for two programs' transients they wait for whole calls */
+        run.cluster.accelerator.memory_bytes = c[1].memory.total - 1;
+        assert_int_equal(sw_search_evaluate_serving(&run, &undecided, &c[1], &err), 0);
+        assert_int_equal(c[1].decision.serve.interleave, SW_INTERLEAVE_NEVER);
+        assert_int_equal(c[1].memory.arena, c[0].memory.arena);
+        assert_int_equal(c[1].reason, SW_FITS);
     }
     assert_true(sooner > DRAWS / 2);
     sw_config_free(config);
