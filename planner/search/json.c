@@ -72,6 +72,22 @@ static void write_passed_over(struct sw_json *j, const struct sw_candidate *c)
     sw_json_end(j);
 }
 
+/* Segments of nodes that the job asks its scheduler for. */
+static void write_segment(struct sw_json *j, const struct sw_candidate *c)
+{
+    if (c->decision.mesh.domain == 0) {
+        sw_json_null(j, "segment");
+        return;
+    }
+    sw_json_object(j, "segment");
+    sw_json_number(j, "accelerators", c->decision.mesh.domain);
+    if (c->apart_seconds > 0)
+        sw_json_number(j, "step_seconds_without", c->apart_seconds);
+    else
+        sw_json_null(j, "step_seconds_without");
+    sw_json_end(j);
+}
+
 static void write_sharding(struct sw_json *j, const struct sw_told_sharding *sharding)
 {
     char axes[32];
@@ -91,6 +107,7 @@ void sw_candidate_write_json(struct sw_json *j, const char *key,
     sw_json_text(j, "axis_order", sw_mesh_format_order(&c->decision.mesh, order, sizeof order));
     sw_json_bool(j, "tp_leaves_domain", c->tp_leaves_domain);
     write_passed_over(j, c);
+    write_segment(j, c);
     write_sharding(j, &c->sharding);
     sw_json_number(j, "micro_batch_size", (double)c->decision.train.micro_batch_size);
     sw_json_number(j, "accumulation_steps", (double)c->decision.train.accumulation_steps);

@@ -155,6 +155,12 @@ check("plan explain --sources --json", plan("explain", small, "--sources", "--js
 check("plan search --json", plan("search", small, "--json", "--top", "1", "--set",
                                  "model=configs/models/llama-3.1-405b.yaml", "--set",
                                  "cluster=configs/clusters/h100-64x8.yaml"))
+# Segments of nodes, each in one block: worth it, and asked for anyway.
+for mesh_dim, more in ("1,2,4,16", ""), ("auto", ", segment: 8"):
+    check("plan search --json", plan("search", small, "--json", "--top", "1", "--set", "nodes=32", "--set", f"mesh_dim={mesh_dim}",
+                                     "--set", "cluster=configs/clusters/gb200-nvl72-36x4.yaml", "--set",
+                                     "sequence_length=131072", "--set",
+                                     f"cluster.slurm={{topology: block, block_nodes: 18, slurm_version: '24.05'{more}}}"))
 # Nothing fits; one change is not enough.
 check("plan search --json", plan("search", "configs/runs/quickstart-slurm.yaml", "--json", "--set", "nodes=3-4",
                                  "--set", "mesh_dim=auto", "--set", "global_batch_size=12"))

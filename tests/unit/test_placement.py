@@ -104,6 +104,9 @@ def check_segment(what, cluster, run, entry, script):
         complain(f"{what}: {entry['step_seconds']} with --segment={nodes_of}, {apart} without: not worth it")
     if f"\n# --segment={nodes_of} keeps each {nodes_of} nodes in one block of {block}: a step takes " not in script:
         complain(f"{what}: the script does not say why: {script[:1500]}")
+    told = json.loads(plan("search", "placed.yaml", "--json", "--top", "1").stdout)["chosen"]["segment"]
+    if told["accelerators"] != nodes_of * per or told["step_seconds_without"] * (1 + 0.011) < entry["step_seconds"] * (1 + run["within"]):
+        complain(f"{what}: 'plan search --json' tells the segment {told}, of {nodes_of} nodes and a step of {entry['step_seconds']}")
     if not re.search(rf"^ +segment: {nodes_of}$", text, re.M):
         complain(f"{what}: the plan does not hold the segment")
     return 1
