@@ -328,7 +328,9 @@ void sw_train_tell_table(FILE *out, const struct sw_search *s, int64_t top)
     const int wide = (int)strlen("recompute");
     const int32_t columns = sw_format_columns();
     /* columns that follow from others are dropped first */
-    const bool rates = columns >= 111, choices = columns >= 89, sides = columns >= 121;
+    const bool rates = columns >= 111, choices = columns >= 79, sides = columns >= 121;
+    /* print_faster also names the fastest mesh */
+    const bool marks = columns >= 88 || !choices;
     const struct sw_cost *best = &s->mesh[0].cost;
     print_faster(out, s);
     fprintf(out, "\nsteps by profile %s; measured ones take %.2f to %.2f times as long (%s)\n",
@@ -354,7 +356,8 @@ void sw_train_tell_table(FILE *out, const struct sw_search *s, int64_t top)
         if (rates)
             fprintf(out, " %9s %12s", sw_format_seconds(total_exposed(&c->cost), wait),
                     sw_format_count(c->tokens_per_second / s->accelerators, rate));
-        fprintf(out, " %5.1f%%%s%s\n", c->mfu * 100, i == s->fastest && i > 0 ? "  fastest" : "",
+        fprintf(out, " %5.1f%%%s%s\n", c->mfu * 100,
+                marks && i == s->fastest && i > 0 ? "  fastest" : "",
                 sides ? format_tp(c, tp, sizeof tp) : "");
     }
     sw_report_more(out, s, shown);

@@ -237,6 +237,12 @@ expect 0 '' emit $runs/quickstart.yaml -o "$scratch/piped-plan" --set "directory
 expect 2 '*' search "$scratch/piped-plan/quickstart.plan.yaml"
 grep -qE "help: give the run file that it was written from, '.*configs/runs/quickstart.yaml'; 'plan check', " "$scratch/stderr" ||
     complain "search of a plan: $(cat "$scratch/stderr")"
+# At 80 columns a table of rows still tells their options.
+COLUMNS=80 LC_ALL=C "$plan" search $runs/llama-8b-64.yaml --prefer fsdp-strict 2>/dev/null | awk '
+    /^  mesh_dim/ { table = 1; if (!/ micro  steps  recompute /) print "no options: " $0 }
+    /^\.\.\./ { table = 0 }
+    table && length > 80 { print length " columns: " $0 }' >"$scratch/narrow"
+[ ! -s "$scratch/narrow" ] || complain "search at 80 columns: $(cat "$scratch/narrow")"
 expect 0 '' search $runs/llama-8b-64.yaml --mesh_dim sp:2,tp:8,fsdp:-1
 grep -q '^mesh      mesh_dim 1,4,8,2: .* in the order dp,sp,tp,fsdp$' "$scratch/stdout" || complain "axes by name: $(grep '^mesh' "$scratch/stdout")"
 # No suggestion is better than one that means something else.
