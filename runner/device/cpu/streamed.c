@@ -1,10 +1,10 @@
-/* Matrix products of a few rows, as decoding has them: every weight is read from memory once, at
- * its speed, and meets all rows in registers, or in the caches where they are more (packed.c and,
- * of weights [n, k], lines.c). The sums of a row are made in one order, whatever other rows,
- * threads and shards there are: a text's tokens do not depend on its neighbours.
+/* Skinny matrix products, as in decoding: every weight is read from memory once, at memory speed,
+ * and multiplied with all rows in registers or, for more rows, in caches (packed.c; lines.c for
+ * weights [n, k]). A row's sums have one order, independent of other rows, threads and shards: a
+ * sequence's tokens do not depend on its neighbours.
  *
- * Ends of lines that fill no block of vectors are copied into one, behind them zeros: there is no
- * other arithmetic than that of whole blocks. */
+ * Partial blocks at the ends of lines are copied and zero padded: all arithmetic is on whole
+ * blocks. */
 #include "runner/device/cpu/streamed.h"
 
 #include "core/base/device.h"
@@ -15,27 +15,27 @@
 
 enum {
     MOST_ROWS = 32,
-    GROUP = LEAST_PACKED - 1, /* rows that meet a weight at once, at most */
-    WIDE = REGISTERS / 4,     /* vectors of sums, of one row alone */
-    NARROW = REGISTERS / 8,   /* of each of up to four rows */
-    NARROWEST = 2,            /* of each of more */
-    LINES = 8,                /* of a part; even */
-    PART_BYTES = 512,         /* of each of those lines */
-    STRIP_SUMS = 4096,        /* that all rows have of a strip of columns: they stay in the first
-                                 cache */
-    COLUMNS_AT_ONCE = 128,    /* of a thread at least: two cache lines of bf16 and more */
-    LONG_RUN_BYTES = 65536,   /* of a line: as fast as any longer one */
-    BLOCK_COLUMNS = 8192,     /* whose segments one thread adds up; of many rows fewer */
+    GROUP = LEAST_PACKED - 1, /* most rows per load of a weight */
+    WIDE = REGISTERS / 4,     /* vectors of sums for a single row */
+    NARROW = REGISTERS / 8,   /* for each of up to four rows */
+    NARROWEST = 2,            /* for each of more rows */
+    LINES = 8,                /* lines per part; even */
+    PART_BYTES = 512,         /* bytes of each line in a part */
+    STRIP_SUMS = 4096,        /* of all rows in a strip of columns: fit the first-level cache */
+    COLUMNS_AT_ONCE = 128,    /* least columns per thread: two cache lines of bf16 or more */
+    LONG_RUN_BYTES = 65536,   /* run of a line as fast as any longer one */
+    BLOCK_COLUMNS = 8192,     /* columns whose segments one thread adds up; fewer for many rows */
     FEWER_COLUMNS = 2048,
-    ROW_BYTES = 4 << 20, /* of scratch: x of the first thread's; behind it everyone's sums */
-    PACK_AT = SW_CPU_SCRATCH_BYTES - PACK_BYTES, /* a thread's packed weights */
+    ROW_BYTES = 4 << 20, /* of scratch: x in the first thread's, then each thread's sums */
+    PACK_AT = SW_CPU_SCRATCH_BYTES - PACK_BYTES, /* offset of a thread's packed weights */
     SUM_BYTES = PACK_AT - ROW_BYTES,
-    WHOLE_COLUMNS = SW_TILE_COLUMNS,            /* of sums: whole vectors, and panels of 4 bits */
-    MOST_X = ROW_BYTES / 4 - MOST_ROWS * DEPTH, /* elements of rows, and of results */
+    WHOLE_COLUMNS = SW_TILE_COLUMNS,            /* multiple for sums: whole vectors, panels of 4
+                                                 * bits */
+    MOST_X = ROW_BYTES / 4 - MOST_ROWS * DEPTH, /* most elements of rows, and of results */
     MOST_Y = SUM_BYTES / 4 - MOST_ROWS * (BLOCK_COLUMNS + WHOLE_COLUMNS)
 };
 
-/* A program that counts on rows of either size being alike has them all made here. */
+/* Rows that programs assume batch invariant are all made here. */
 _Static_assert((int64_t)MOST_ROWS >= SW_CPU_INVARIANT_ROWS, "rows that programs take to be alike");
 _Static_assert((int64_t)MOST_X >= SW_CPU_INVARIANT_ELEMS &&
                    (int64_t)MOST_Y >= SW_CPU_INVARIANT_ELEMS,
@@ -49,18 +49,18 @@ _Static_assert((MOST_X + MOST_ROWS * DEPTH) * 2 + 15 * 2 * (int64_t)MOST_AMX_LIN
 
 /* ---- Weights [k, n]: their lines are added up ---- */
 
-static const char no_weights[4 * LANES * WIDE]; /* behind the last line of an odd k */
+static const char no_weights[4 * LANES * WIDE]; /* second line of the last pair if k is odd */
 
-/* What is read: `depth` lines from `line` on, at `at`, `stride` bytes apart; as much is asked for
- * from `next` on. */
+/* Lines to read: `depth` from `line`, at `at`, `stride` bytes apart; prefetches as many from
+ * `next`. */
 struct strip {
     int64_t line, depth, stride;
     const char *at, *next;
 };
 
-/* sum[rows, blocks] += x[rows, depth] weights[depth, blocks], sums being `width` apart, all of them
- * in registers. Each line has loads of its own, the loop being unrolled: processors foresee what an
- * instruction reads by its own history. */
+/* sum[rows, blocks] += x[rows, depth] weights[depth, blocks], all sums in registers, row stride
+ * `width`. The loop is unrolled so that each line has its own load instructions, which hardware
+ * prefetchers track. */
 INLINE void add_tile(const struct streamed *s, const enum kind kind, const int rows,
                      const int blocks, const struct strip *strip, float *sum, int64_t width)
 {
@@ -118,7 +118,7 @@ INLINE void add_tile(const struct streamed *s, const enum kind kind, const int r
     EACH(v, vectors) store(sum + i * width + v * LANES, total[i][v]);
 }
 
-/* All rows, fewer than LEAST_PACKED, of `vectors` vectors; more than four rows of NARROWEST at
+/* Adds all rows, fewer than LEAST_PACKED, for `vectors` vectors; above four rows NARROWEST at
  * most. */
 INLINE void add_rows(const struct streamed *s, const enum kind kind, const int vectors,
                      const struct strip *strip, float *sum, int64_t width)
@@ -145,7 +145,7 @@ INLINE void add_rows(const struct streamed *s, const enum kind kind, const int v
 #undef ROWS
 }
 
-/* `bytes` of the strip's lines; whole blocks. */
+/* Adds `bytes` of the strip's lines, whole blocks. */
 INLINE void add_part(const struct streamed *s, const enum kind kind, struct strip strip,
                      int64_t bytes, float *sum, int64_t width)
 {
@@ -168,14 +168,14 @@ INLINE void add_part(const struct streamed *s, const enum kind kind, struct stri
     }
 }
 
-/* A segment's lines [first, end), from a column on; `bytes` of each, gone over in strips. */
+/* Lines [first, end) of a segment from some column, `bytes` of each, processed in strips. */
 struct segment {
-    const char *at; /* of line 0 */
+    const char *at; /* at line 0 */
     int64_t first, end, stride, bytes, strip;
 };
 
-/* What comes AHEAD_BYTES after the part at `line` and `offset`: as far below it, and behind the
- * last lines at the top of the next strip or segment. */
+/* Prefetch address AHEAD_BYTES after the part at `line` and `offset`: as far down its strip or,
+ * after the last line, from the top of the next strip or segment. */
 INLINE const char *find_next(const struct segment *s, int64_t line, int64_t offset, int64_t k)
 {
     const int64_t apart = AHEAD_BYTES / s->strip / LINES * LINES;
@@ -187,7 +187,7 @@ INLINE const char *find_next(const struct segment *s, int64_t line, int64_t offs
     return s->at + (later < k ? later : line) * s->stride + offset % s->strip;
 }
 
-/* Columns behind the last whole block, at most a block of them. */
+/* Adds the columns after the last whole block, at most one block. */
 INLINE void add_rest(const struct streamed *s, const enum kind kind, const struct segment *segment,
                      int64_t width, float *y, int64_t padded)
 {
@@ -202,7 +202,8 @@ INLINE void add_rest(const struct streamed *s, const enum kind kind, const struc
     }
 }
 
-/* Lines [first, end) of columns [column, column + width) into y[m, padded], zeros before. */
+/* Adds lines [first, end) of columns [column, column + width) into y[m, padded], which is zeroed
+ * first. */
 INLINE void add_lines(const struct streamed *s, const enum kind kind, int64_t first, int64_t end,
                       int64_t column, int64_t width, float *y, int64_t padded)
 {
@@ -234,12 +235,11 @@ INLINE void add_lines(const struct streamed *s, const enum kind kind, int64_t fi
 
 /* ---- Both ---- */
 
-/* A thread's part of a product: some columns and, of weights whose lines are added up, some
- * segments of lines. */
+/* A thread's part of a product: some columns and, if lines are added up, some segments. */
 struct task {
     int64_t column, width, segment, segments;
-    int64_t padded; /* width, whole blocks */
-    float *sums;    /* [segments, m, padded], or of all segments [m, padded] */
+    int64_t padded; /* width in whole blocks */
+    float *sums;    /* [segments, m, padded], or [m, padded] over all segments */
     char *pack;     /* PACK_BYTES */
 };
 
@@ -278,13 +278,13 @@ static void add_segment(const struct streamed *s, enum kind kind, int64_t segmen
         add_lines(s, CODE_PAIRS, first, end, column, width, y, padded);
 #endif
         break;
-    case NIBBLES: /* in tiles alone: tiled_int4.c */
+    case NIBBLES: /* only tiled: tiled_int4.c */
     case NIBBLE_PAIRS:
         break;
     }
 }
 
-/* sum[m, columns] += more[m, columns], `stride` and `more_stride` apart. */
+/* sum[m, columns] += more[m, columns], row strides `stride` and `more_stride`. */
 static void add_sums(int64_t m, int64_t columns, float *sum, int64_t stride, const float *more,
                      int64_t more_stride)
 {
@@ -296,7 +296,7 @@ static void add_sums(int64_t m, int64_t columns, float *sum, int64_t stride, con
     }
 }
 
-/* All segments, added up; a block of columns at a time, so that what is added stays near. */
+/* Adds up all segments, a block of columns at a time, so that addends stay in cache. */
 static void add_up_segments(const struct streamed *s, enum kind kind, const struct task *t)
 {
     const bool fits = s->m <= MOST_ROWS && s->m * (t->padded + BLOCK_COLUMNS) <= SUM_BYTES / 4;
@@ -313,7 +313,7 @@ static void add_up_segments(const struct streamed *s, enum kind kind, const stru
     }
 }
 
-/* All segments of a task: those of all groups' added up, else each for itself. */
+/* Computes all segments of a task: added up over all groups, or, if `apart`, each by itself. */
 static void add_segments(const struct streamed *s, enum kind kind, const struct task *t, bool apart)
 {
     const int64_t first = t->segment * SEGMENT, last = first + t->segments * SEGMENT;
@@ -334,8 +334,8 @@ static bool is_known(enum sw_dtype dtype)
     return dtype == SW_F32 || dtype == SW_BF16_T;
 }
 
-/* How many of a product's rows are made at a time: as many as scratch has room for, blocks of one
- * size where more than one is needed, in whole groups of registers. */
+/* Rows of a product per pass: as many as scratch holds, in equal blocks, in whole register
+ * groups. */
 static int64_t block_rows(const struct sw_cpu_matmul *g)
 {
     const int64_t k = sw_align(g->k, DEPTH), n = sw_align(g->n, COLUMNS_AT_ONCE);
@@ -351,7 +351,7 @@ static int64_t block_rows(const struct sw_cpu_matmul *g)
 
 bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
 {
-    /* few rows are made alike whether calls of many are among the plan's or not */
+    /* skinny products stay alike whether or not the plan has calls of many rows */
     const bool fits = g->always_skinny
                           ? block_rows(g) > 0
                           : g->m <= MOST_ROWS && g->m * g->k <= MOST_X && g->m * g->n <= MOST_Y;
@@ -360,7 +360,7 @@ bool sw_cpu_matmul_is_streamed(const struct sw_cpu_matmul *g)
            (is_known(g->b_dtype) || sw_is_quantized(g->b_dtype)) && is_known(g->c_dtype);
 }
 
-/* x[m, padded], zeros behind k, of each group of rows one element behind the other. */
+/* Stores x[m, padded], zero padded behind k, interleaved within each group of rows. */
 static void put_groups(const struct sw_cpu_matmul *g, enum kind kind, int64_t padded, float *x)
 {
     const int64_t step = lines_of_step(kind), steps = padded / step;
@@ -385,7 +385,7 @@ static void put_groups(const struct sw_cpu_matmul *g, enum kind kind, int64_t pa
     }
 }
 
-/* So many columns of a row, from sums in their order. */
+/* Stores `width` columns of a row from sums in column order. */
 INLINE void put_sums(const struct sw_cpu_matmul *g, int64_t row, int64_t column, const int width,
                      const float *sums)
 {
@@ -419,11 +419,11 @@ static void put_columns(const struct sw_cpu_matmul *g, bool by_line, enum kind k
     }
 }
 
-/* How threads share a product: in groups of columns times groups of segments. */
+/* Division of a product among threads: groups of columns times groups of segments. */
 struct sharing {
     int64_t columns, groups;
-    int64_t width;                   /* of a group of columns */
-    int64_t segments, most_segments; /* of all groups; of one */
+    int64_t width;                   /* width of a group of columns */
+    int64_t segments, most_segments; /* number in all groups; most in one */
 };
 
 static struct sharing share_out(int64_t n, int64_t segments, int64_t threads, int64_t groups)
@@ -436,8 +436,8 @@ static struct sharing share_out(int64_t n, int64_t segments, int64_t threads, in
                             .most_segments = (segments + groups - 1) / groups};
 }
 
-/* Memory is read fastest in long runs: lines stay whole where segments can be shared evenly enough,
- * and their sums have room. */
+/* Long runs read memory fastest: keeps lines whole if segments divide evenly enough and their sums
+ * have room. */
 static struct sharing choose_sharing(const struct streamed *s, bool by_line, enum kind kind,
                                      int64_t threads)
 {
@@ -469,7 +469,7 @@ static struct task task_of(const struct sw_cpu_device *device, const struct stre
                          .pack = scratch + PACK_AT};
 }
 
-/* The sums of all groups for this group's part of the columns. */
+/* Adds the groups' sums for this group's part of the columns. */
 static void join_groups(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g,
                         const struct streamed *s, enum kind kind, const struct sharing *share,
                         int64_t group, int64_t column)
@@ -489,7 +489,7 @@ static void join_groups(const struct sw_cpu_device *device, const struct sw_cpu_
     put_columns(g, false, kind, first.column + begin, width, first.sums + begin, first.padded);
 }
 
-/* Of rows that scratch has room for. */
+/* Multiplies rows that scratch has room for. */
 static void multiply_block(const struct sw_cpu_device *device, const struct sw_cpu_matmul *g)
 {
     const int32_t threads = device->threads;
@@ -511,7 +511,7 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
                                .padded = sw_align(g->k, DEPTH),
                                .x = x,
                                .weights = g->b};
-    const bool in_order = by_line || g->tiled || blocks; /* are a line's sums */
+    const bool in_order = by_line || g->tiled || blocks; /* already a line's sums */
     const struct sharing share = choose_sharing(&s, in_order, kind, threads);
     const bool in_amx = sw_cpu_goes_through_amx(g, kind);
     if (in_amx)

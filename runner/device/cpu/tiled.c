@@ -1,27 +1,27 @@
-/* Sums of streamed.c for weights that lie in tiles: panels of SW_TILE_COLUMNS columns one behind
- * the other, of each its lines in pairs, of each pair the columns' two numbers side by side. So a
- * panel is one run of memory, which processors foresee, and a pair of lines is there as it is
- * multiplied. One panel at a time: what is asked for ahead is then what comes next, up to the last
- * one, where of two a part of the next two would not be. Each sum adds the same products in the
- * same order as there, whatever the number of rows. */
+/* Sums of streamed.c for tiled weights: consecutive panels of SW_TILE_COLUMNS columns, each its
+ * lines in pairs, each pair the two numbers of every column side by side. So a panel is one
+ * contiguous run, suited to hardware prefetchers, and pairs of lines are ready to multiply. One
+ * panel at a time: then prefetching always hits the next data, except after the last panel; with
+ * two, parts of the next two would be missed. Each sum adds the same products in the same order as
+ * in streamed.c, whatever the number of rows. */
 #include "core/base/quantize.h"
 #include "runner/device/cpu/streamed.h"
 
 enum {
-    VECTORS = 2,                        /* of a piece, which rows meet at once */
-    MOST_AT_ONCE = (REGISTERS - 8) / 2, /* of these rows */
+    VECTORS = 2,                        /* vectors per piece, used by rows at once */
+    MOST_AT_ONCE = (REGISTERS - 8) / 2, /* rows at once */
     PIECE_COLUMNS = VECTORS * LANES,
-    PIECES = SW_TILE_COLUMNS / PIECE_COLUMNS, /* of a panel, ... */
-    MOST_PIECES = PIECES < 2 ? 1 : 2,         /* ... which FEW rows meet at once */
-    FEW = 3,                                  /* whose sums of one would not keep the adders busy */
-    FAR_BYTES = 8192,      /* of a panel that few rows meet: what the second cache asks for, ... */
-    FARTHER_BYTES = 12288, /* ... and where arithmetic takes as long as memory */
-    MANY = 11              /* that are so many rows */
+    PIECES = SW_TILE_COLUMNS / PIECE_COLUMNS, /* pieces of a panel, ... */
+    MOST_PIECES = PIECES < 2 ? 1 : 2,         /* ... pieces that FEW rows use at once */
+    FEW = 3,                                  /* rows whose sums for one piece leave adders idle */
+    FAR_BYTES = 8192,      /* prefetch distance in a panel with few rows, second-level cache, ... */
+    FARTHER_BYTES = 12288, /* ... if arithmetic takes as long as memory */
+    MANY = 11              /* rows from which that holds */
 };
 _Static_assert((int64_t)SW_TILE_COLUMNS % PIECE_COLUMNS == 0 && PIECES % MOST_PIECES == 0,
                "panels are whole pieces");
 
-/* So many columns of a pair of lines. */
+/* Bytes of a pair of lines with `columns` columns. */
 INLINE int64_t pair_bytes(const enum kind kind, int64_t columns)
 {
     return 2 * columns * bytes_of(kind);
@@ -31,8 +31,8 @@ INLINE int64_t pair_bytes(const enum kind kind, int64_t columns)
 
 typedef int16_t loose_shorts __attribute__((vector_size(2 * LANES), aligned(1), may_alias));
 
-/* bf16 of a piece of 8 bits by tables, whose bytes are interleaved in quarters of a vector, so that
- * columns are dealt as those of PAIRS. */
+/* bf16 of an 8-bit piece by tables; bytes are interleaved within quarters of a vector, so columns
+ * are ordered as in PAIRS. */
 INLINE void look_up(const enum kind kind, const char *at, bits w[VECTORS])
 {
 #if HAS_TABLES
@@ -45,13 +45,13 @@ INLINE void look_up(const enum kind kind, const char *at, bits w[VECTORS])
 #endif
 }
 
-/* int8 becomes floats sooner without. */
+/* True if tables are used; int8 becomes floats faster without. */
 INLINE bool is_looked_up(const enum kind kind)
 {
     return HAS_TABLES && (kind == BYTE_PAIRS || is_coded(kind));
 }
 
-/* Two bf16 of a word, or two of 8 bits whose sign fills it, as floats. */
+/* A word's first number as a float (8 bits: the sign fills the word); below, the second. */
 INLINE vec left_of(const enum kind kind, bits words)
 {
     const integers byte = (integers)(words << 24) >> 24;
@@ -68,7 +68,7 @@ INLINE vec right_of(const enum kind kind, bits words)
     return is_coded(kind) ? widen_codes((bits)byte) : __builtin_convertvector(byte, vec);
 }
 
-/* A piece, in words of two numbers of a column; of 8 bits widened to so much. */
+/* Loads a piece as words of two numbers of a column; widens 8 bits. */
 INLINE void load_piece(const enum kind kind, const char *at, bits w[VECTORS])
 {
     if (is_looked_up(kind)) {
@@ -90,7 +90,7 @@ INLINE void load_piece(const enum kind kind, const char *at, bits w[VECTORS])
     }
 }
 
-/* `lines` of a panel of 8 bits as those of bf16 lie, exactly. */
+/* Widens `lines` lines of an 8-bit panel to the layout of bf16; exact. */
 INLINE void widen_lines(const enum kind kind, const char *at, int64_t lines, char *wide)
 {
 #if HAS_TABLES
@@ -105,7 +105,7 @@ INLINE void widen_lines(const enum kind kind, const char *at, int64_t lines, cha
 #endif
 }
 
-/* A row's sums of a piece, in the order of its columns. */
+/* Stores a row's sums of a piece in column order. */
 INLINE void put_piece(const enum kind kind, const vec total[VECTORS], bool adds, float *y)
 {
     float sums[2][PIECE_COLUMNS];
@@ -122,11 +122,11 @@ INLINE void put_piece(const enum kind kind, const vec total[VECTORS], bool adds,
 
 /* ---- Rows ---- */
 
-/* What is asked for while rows go over a segment: so many steps, beginning at `from`, `at`. */
+/* Prefetching while rows use a segment: `count` steps beginning at `from`, at address `at`. */
 struct asking {
     const char *at;
     int64_t from, count;
-    int64_t step_bytes; /* of weights as they are stored, which may be widened for the rows */
+    int64_t step_bytes; /* as stored; rows may use them widened */
 };
 
 /* y[rows, pieces * VECTORS] (+)= x[steps, rows] panel[steps]. */
@@ -194,8 +194,8 @@ INLINE void add_rows(const enum kind kind, int64_t rows, const int pieces, const
 #undef ROWS
 }
 
-/* A segment of a panel for all rows: `at` is where it lies, of 8 bits widened where that pays,
- * `stored` where memory has it. */
+/* Multiplies a segment of a panel with all rows. `at`: its data, 8 bits widened if that pays;
+ * `stored`: its bytes in memory. */
 INLINE void add_segment(const struct streamed *s, const enum kind kind, const int pieces,
                         int64_t line, const char *at, const char *stored, int64_t step_bytes,
                         float *y, int64_t padded)
@@ -221,7 +221,7 @@ INLINE void add_segment(const struct streamed *s, const enum kind kind, const in
     }
 }
 
-/* A panel for all rows and segments. More groups of rows than one find 8 bits widened to pairs. */
+/* Multiplies a panel with all rows; several groups of rows get 8 bits widened to pairs first. */
 INLINE void add_panel(const struct streamed *s, const enum kind kind, const int pieces,
                       int64_t panel, char *wide, float *y, int64_t padded)
 {
@@ -257,7 +257,7 @@ void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t col
                            char *wide, float *y, int64_t padded)
 {
     switch (kind) {
-    case FLOATS: /* lie as they are declared */
+    case FLOATS: /* declared layout */
         break;
     case WIDENED:
         multiply_tiles(s, WIDENED, column, width, wide, y, padded);
@@ -283,7 +283,7 @@ void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t col
         multiply_tiles(s, CODE_PAIRS, column, width, wide, y, padded);
 #endif
         break;
-    case NIBBLES: /* in tiles alone: tiled_int4.c */
+    case NIBBLES: /* only tiled: tiled_int4.c */
     case NIBBLE_PAIRS:
         break;
     }
@@ -291,7 +291,7 @@ void sw_cpu_multiply_tiles(const struct streamed *s, enum kind kind, int64_t col
 
 /* ---- Layout: layout.c makes it ---- */
 
-/* Without tables 8 bits that lie by line are widened in half the instructions. */
+/* Without tables, 8 bits stored by line take half the instructions to widen. */
 bool sw_cpu_tiles(enum sw_dtype dtype)
 {
     return dtype == SW_BF16_T || dtype == SW_I4 || (sw_has_scales(dtype) && HAS_TABLES);

@@ -1,25 +1,25 @@
-/* Sums of streamed.c for weights of 4 bits (core/base/int4.h) that lie in tiles: panels of
- * SW_TILE_COLUMNS columns, of each its groups of 32 lines one behind the other: the columns'
- * scales, then 8 lines at a time of each column 32 bits, whose lower half has the integers of the
- * even lines and whose upper half those of the odd ones. So a vector's shifts by 0, 4, 8 and 12
- * bits are four pairs of lines, and the lowest bits of each half look its number up.
+/* Sums of streamed.c for tiled weights of 4 bits (core/base/int4.h): panels of SW_TILE_COLUMNS
+ * columns, each its consecutive groups of 32 lines. A group holds the columns' scales, then for
+ * every 8 lines 32 bits per column: the lower half has the even lines' integers, the upper half the
+ * odd ones'. So shifts by 0, 4, 8 and 12 bits give four pairs of lines, and each half's lowest bits
+ * index a table of numbers.
  *
- * A group is summed for itself, of integers, then scaled and added to those before: each sum adds
- * the same products in the same order, whatever the number of rows. */
+ * A group's integers are summed first, then scaled and added to earlier groups: each sum adds the
+ * same products in the same order, whatever the number of rows. */
 #include "runner/device/cpu/int4_tiles.h"
 
 enum {
-    VECTORS = 2,                              /* of sums, of each row that meets weights at once */
-    MOST_AT_ONCE = (REGISTERS - 8) / VECTORS, /* of these rows */
+    VECTORS = 2,                              /* vectors of sums per row */
+    MOST_AT_ONCE = (REGISTERS - 8) / VECTORS, /* rows at once */
     PIECE_COLUMNS = VECTORS * LANES,
-    FAR_BYTES = 8192 /* what the second cache is asked for */
+    FAR_BYTES = 8192 /* prefetch distance, second-level cache */
 };
 _Static_assert(GROUP_BYTES == SW_TILE_COLUMNS * (int)sizeof(struct sw_int4_block),
                "tiles have the bytes of their blocks");
 _Static_assert(SW_TILE_LINES % SW_INT4_GROUP == 0 && SW_TILE_COLUMNS % PIECE_COLUMNS == 0,
                "panels are whole groups and pieces");
 
-/* Integers of line 2 j (half 0) or 2 j + 1 of eight. */
+/* Integers of line 2 j (half 0) or 2 j + 1 of eight lines. */
 INLINE vec integers_of(bits words, const int j, const int half)
 {
     const integers number = (integers)(words >> (16 * half + 4 * j) & 15u);
@@ -88,7 +88,7 @@ INLINE void multiply_piece(const enum kind kind, const int rows, const float *x,
     }
 }
 
-/* The lines [first, first + lines) of a panel, which lie at `at`. */
+/* Multiplies lines [first, first + lines) of a panel, stored at `at`. */
 INLINE void multiply_panel(const struct streamed *s, const enum kind kind, int64_t first,
                            int64_t lines, const char *at, float *y, int64_t padded)
 {
@@ -125,7 +125,7 @@ static void multiply_lines(const struct streamed *s, enum kind kind, int64_t fir
     multiply_panel(s, NIBBLES, first, lines, at, y, padded);
 }
 
-/* Groups of a panel of weights that lie as they are declared; columns behind the last are zeros. */
+/* Tiles groups of a panel from weights in the declared layout; zero columns behind the last. */
 static void lay_out(const struct streamed *s, int64_t column, int64_t line, int64_t lines, char *to)
 {
     const struct sw_int4_block none = {0};
