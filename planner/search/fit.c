@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-bool sw_searcher_is_hopeless(const struct sw_searcher *s, const struct sw_sized *sized)
+bool sw_searcher_lacks_memory(const struct sw_searcher *s, const struct sw_sized *sized)
 {
     return sized->least_bytes >
            (s->most_bytes > 0 ? s->run->cluster.accelerator.memory_bytes : sw_searcher_limit(s));
@@ -21,7 +21,7 @@ int sw_searcher_try(struct sw_searcher *s, const struct sw_decision *decision,
     c->reason = SW_REJECT_MEMORY;
     if (sw_searcher_size(s, decision, &sized, err) != 0)
         return -1;
-    if (sized.program == NULL || sw_searcher_is_hopeless(s, &sized))
+    if (sized.program == NULL || sw_searcher_lacks_memory(s, &sized))
         return 0;
     return sw_searcher_price(s, &sized, false, c, err);
 }

@@ -30,7 +30,7 @@ struct sw_mesh_search {
 
 /* True if no level can fit. Full recomputation may not need the least memory, so that under a
  * lowered limit other levels may fit. */
-bool sw_searcher_is_hopeless(const struct sw_searcher *s, const struct sw_sized *sized);
+bool sw_searcher_lacks_memory(const struct sw_searcher *s, const struct sw_sized *sized);
 /* Seconds of a step; INFINITY where c is NULL or does not fit. */
 double sw_candidate_seconds(const struct sw_candidate *c);
 /* True if the decision has the variant. */

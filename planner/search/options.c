@@ -88,7 +88,7 @@ static int32_t look_at(struct sw_searcher *s, struct sw_mesh_search *l, int32_t 
     /* for any variant, too; without headroom, which a mesh named by the run may use: the smallest
      * is the same then */
     l->hopeless = sw_searcher_state_bytes(s, &sized) > s->run->cluster.accelerator.memory_bytes;
-    if (l->hopeless || sw_searcher_is_hopeless(s, &sized))
+    if (l->hopeless || sw_searcher_lacks_memory(s, &sized))
         return 0;
     sw_guess_compute(&sized, s->run, &compute);
     const int32_t count =

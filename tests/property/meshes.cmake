@@ -27,9 +27,9 @@ if(TARGET sw_programs)
           LIBRARIES sw_cost sw_programs sw_sharding sw_base)
 endif()
 
-# 80 steps, twice; tests/soak.sh takes all 250.
+# 150 steps, twice; tests/soak.sh takes all 250.
 add_test(NAME quickstart_one_rank
-         COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_quickstart.sh ${CMAKE_BINARY_DIR} 80
+         COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/test_quickstart.sh ${CMAKE_BINARY_DIR} 150
          WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 sw_test_properties(quickstart_one_rank PROPERTIES TIMEOUT 1200 PROCESSORS 2 COST 100)
 
