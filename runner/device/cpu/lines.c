@@ -7,8 +7,8 @@
 enum {
     MOST_AT_ONCE = REGISTERS / 4, /* rows */
     BLOCK_LINES = 48,             /* a multiple of every number of lines used at once */
-    RUN_BYTES = 512,              /* of a line: summed separately */
-    X_BYTES = 16 << 10,           /* of rows used with lines at once */
+    RUN_BYTES = 512,              /* run of a line, summed separately */
+    X_BYTES = 16 << 10,           /* part of x used at once */
     MOST_BLOCK_ROWS = PACK_BYTES / (BLOCK_LINES * 4 * LANES)
 };
 

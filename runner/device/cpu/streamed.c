@@ -21,12 +21,12 @@ enum {
     NARROWEST = 2,            /* for each of more rows */
     LINES = 8,                /* lines per part; even */
     PART_BYTES = 512,         /* bytes of each line in a part */
-    STRIP_SUMS = 4096,        /* of all rows in a strip of columns: fit the first-level cache */
+    STRIP_SUMS = 4096,        /* sums of a strip of columns: fit the first-level cache */
     COLUMNS_AT_ONCE = 128,    /* least columns per thread: two cache lines of bf16 or more */
     LONG_RUN_BYTES = 65536,   /* run of a line as fast as any longer one */
     BLOCK_COLUMNS = 8192,     /* columns whose segments one thread adds up; fewer for many rows */
     FEWER_COLUMNS = 2048,
-    ROW_BYTES = 4 << 20, /* of scratch: x in the first thread's, then each thread's sums */
+    ROW_BYTES = 4 << 20, /* scratch for x in the first thread's, then each thread's sums */
     PACK_AT = SW_CPU_SCRATCH_BYTES - PACK_BYTES, /* offset of a thread's packed weights */
     SUM_BYTES = PACK_AT - ROW_BYTES,
     WHOLE_COLUMNS = SW_TILE_COLUMNS,            /* multiple for sums: whole vectors, panels of 4

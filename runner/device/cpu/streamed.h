@@ -43,7 +43,7 @@ enum {
     LINE_BYTES = 64,
     SEGMENT = 512,          /* lines added up before they join the earlier sum */
     DEPTH = 32,             /* rows of x are zero padded to a multiple: whole blocks and pairs */
-    PACK_BYTES = 512 << 10, /* of a thread's scratch, for packed weights or sums along lines */
+    PACK_BYTES = 512 << 10, /* thread's scratch for packed weights or sums along lines */
     LEAST_PACKED = REGISTERS < 32 ? 5 : 8, /* fewest rows that repay packing, ... */
     LEAST_PACKED_BYTES = 5,                /* ... for 8 bits, which are widened once */
     MOST_AMX_LINES = 1 << 16, /* most lines of tiled weights: a tile of such rows has room */
@@ -91,7 +91,7 @@ INLINE int64_t lines_of_step(const enum kind kind)
 
 struct streamed {
     int64_t m, n, k, stride; /* stride: of the weights' lines, for 4 bits of lines of blocks */
-    int64_t column_stride;   /* of columns of blocks, for 4 bits only */
+    int64_t column_stride;   /* between columns of blocks, for 4 bits only */
     int64_t padded;          /* k rounded up to whole blocks: row length of x in floats */
     /* [m, padded]; pairs: uint32_t [m, padded / 2]. Consecutive groups of rows, each [padded, rows
      * of the group]; for weights [n, k] [blocks, rows, elements of a block] */

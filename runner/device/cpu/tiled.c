@@ -126,7 +126,7 @@ INLINE void put_piece(const enum kind kind, const vec total[VECTORS], bool adds,
 struct asking {
     const char *at;
     int64_t from, count;
-    int64_t step_bytes; /* as stored; rows may use them widened */
+    int64_t step_bytes; /* stored size; rows may use them widened */
 };
 
 /* y[rows, pieces * VECTORS] (+)= x[steps, rows] panel[steps]. */
