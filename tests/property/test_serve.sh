@@ -172,7 +172,7 @@ plans=(mixed tp sp 2 4)
 if [ "${SW_TEST_SHARE:-1}" -gt 1 ] && grep -q '__[alt]san_init' "$build/runner"; then plans=(tp 4); fi
 for plan in "${plans[@]}"; do
     [ -z "$server" ] || { kill -TERM "$server" && wait "$server"; }
-    start $plan --drain 300 --queue 600
+    start "$plan" --drain 300 --queue 600
     client same "$out/prompts.jsonl" "$out/generated.jsonl" greedy
     client echo "$out/score.json"
     client top
