@@ -133,7 +133,7 @@ static int64_t write_some(struct sw_save_file *file, const char *data, int64_t b
     if (file->align == 0)
         return write_cached(file, data, now, err) != 0 ? -1 : now;
     const int64_t before = sw_align(file->at, file->align) - file->at;
-    if (before > 0) { /* of a page that another rank begins */
+    if (before > 0) { /* the rest of a page that another rank begins */
         now = bytes < before ? bytes : before;
         return write_cached(file, data, now, err) != 0 ? -1 : now;
     }

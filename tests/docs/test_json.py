@@ -156,8 +156,8 @@ check("plan search --json", plan("search", small, "--json", "--top", "1", "--set
                                  "model=configs/models/llama-3.1-405b.yaml", "--set",
                                  "cluster=configs/clusters/h100-64x8.yaml"))
 # Segments of nodes, each in one block: worth it, and asked for anyway.
-for mesh_dim, more in ("1,2,4,16", ""), ("auto", ", segment: 8"):
-    check("plan search --json", plan("search", small, "--json", "--top", "1", "--set", "nodes=32", "--set", f"mesh_dim={mesh_dim}",
+for more in "", ", segment: 8":
+    check("plan search --json", plan("search", small, "--json", "--top", "1", "--set", "nodes=32", "--set", "mesh_dim=1,2,4,16",
                                      "--set", "cluster=configs/clusters/gb200-nvl72-36x4.yaml", "--set",
                                      "sequence_length=131072", "--set",
                                      f"cluster.slurm={{topology: block, block_nodes: 18, slurm_version: '24.05'{more}}}"))
@@ -313,6 +313,8 @@ if up.returncode == 0:
                                                        "slurm.partition=" + partition, "--set",
                                                        "slurm.time=0:20:00", "--set",
                                                        "slurm.licenses=scratch:2"))
+        check("plan submit --dry-run --json", plan("submit", small, "--dry-run", "--json", "--set",
+                                                   "stages=[{optimizer: {total_steps: 3000}}, {optimizer: {total_steps: 5000}}]"))
     finally:
         run("bash", "tests/cluster/controller.sh", "down")
 else:
