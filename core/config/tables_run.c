@@ -326,10 +326,10 @@ static const struct field run_serve_fields[] = {
      .words = stream_words,
      .example = "true",
      .about =
-         "true: on CPUs, the other sequences get tokens while a call reads a chunk of a prompt, "
-         "so that a token takes at most about 3.5 times as long as without prompts; false: they "
-         "wait for whole calls; auto: true on CPUs if chunk, token_budget and token_latency "
-         "are all unset and both programs' transients fit"},
+         "true: on one CPU rank, the other sequences get tokens while a call reads a chunk of a "
+         "prompt, so that a token takes at most about 3.5 times as long as without prompts; false: "
+         "they wait for whole calls; auto: true there if chunk, token_budget and token_latency are "
+         "all unset and both programs' transients fit"},
     {.key = "token_latency",
      .type = FIELD_SECONDS,
      AT(serve_token_latency),

@@ -125,10 +125,10 @@ static int check(const struct sw_program_options *training, const struct sw_serv
     if (want->max_batch < 1 || want->max_batch > SW_MAX_SLOTS)
         return sw_fail(err, SW_BAD_INPUT, "max_batch %" PRId64 " is not between 1 and %d",
                        want->max_batch, SW_MAX_SLOTS);
-    if (want->interleave && !training->target.pauses)
+    if (want->interleave && (!training->target.pauses || sw_mesh_rank_count(&training->mesh) > 1))
         return sw_fail(err, SW_UNMET,
-                       "serve.interleave true is for devices that pause inside a program, as CPUs "
-                       "do; use auto");
+                       "serve.interleave true is for one rank, on a CPU: only there a program "
+                       "pauses for another one; use auto");
     if (want->token_budget < 0 || want->token_budget >= INT32_MAX)
         return sw_fail(err, SW_BAD_INPUT, "token_budget %" PRId64 " is not between 0 and 2^31 - 1",
                        want->token_budget);

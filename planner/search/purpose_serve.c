@@ -155,11 +155,13 @@ static int64_t limit_of(const struct sw_searcher *s)
 }
 
 /* The run's setting, or ALWAYS if the run leaves open how long a token beside prompts may take, the
- * device can pause, and memory has room or is not known yet. */
-static enum sw_interleave decide_interleave(const struct sw_run_config *run)
+ * mesh is one rank of a device that can pause, and memory has room or is not known yet. */
+static enum sw_interleave decide_interleave(const struct sw_run_config *run,
+                                            const struct sw_mesh *mesh)
 {
     const bool open = run->serve_chunk == 0 && run->serve_token_budget == 0 &&
-                      !(run->serve_token_latency > 0) && run->serve_max_batch != 1;
+                      !(run->serve_token_latency > 0) && run->serve_max_batch != 1 &&
+                      sw_mesh_rank_count(mesh) == 1;
     if (run->serve_interleave != SW_INTERLEAVE_AUTO)
         return run->serve_interleave;
     return open && sw_device_row(run->cluster.accelerator.device)->target.pauses
@@ -178,7 +180,7 @@ static int size_decided(struct sw_searcher *s, struct sw_decision *decision, str
     struct served streamed;
     if (decision->serve.stream_weights == SW_STREAM_AUTO) {
         decision->serve.stream_weights = run->serve_stream_weights;
-        decision->serve.interleave = decide_interleave(run);
+        decision->serve.interleave = decide_interleave(run, &decision->mesh);
     }
     (void)sw_plan_serving(run, decision, &want);
     if (sw_plan_program_options(run, decision, &training, err) != 0 ||

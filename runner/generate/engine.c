@@ -657,8 +657,6 @@ static int pause_for_tokens(void *context, struct sw_error *err)
     bool now = e->every > 0 ? ++e->points % e->every == 0
                             : passed >= sw_serving_slice_seconds(e->token_seconds);
     now = now && sw_batch_scheduler_any_waits(&e->scheduler, SW_PROGRAM_DECODE);
-    if (pause->calls->agree != NULL && pause->calls->agree(pause->calls->context, &now, err) != 0)
-        return -1;
     return now ? make_tokens_inside(e, pause->calls, err) : 0;
 }
 

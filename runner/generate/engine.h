@@ -67,10 +67,6 @@ struct sw_engine_calls {
                    double logprob);
     void (*ranked)(void *context, const struct sw_sequence *sequence, int64_t index,
                    const struct sw_top *top);
-    /* Collective, within a call of chunks. *now, true if every running sequence gets a token,
-     * becomes the first rank's; the others drop the sequences that it dropped. NULL: ranks decide
-     * alike, or there is one. Errors end the call. */
-    int (*agree)(void *context, bool *now, struct sw_error *err);
     void *context;
 };
 

@@ -297,17 +297,14 @@ static int wait_for_all(struct sw_executor *x, struct sw_error *err)
     return 0;
 }
 
-/* Pauses the current run between ops or iterations; it then continues as if no other program had
- * run. */
-static int pause_run(struct sw_executor *x, bool behind_op, struct sw_error *err)
+/* Pauses the current run between ops; it then continues as if no other program had run. */
+static int pause_run(struct sw_executor *x, struct sw_error *err)
 {
     struct running *now = x->now;
     const struct sw_fetch *rounds = x->rounds;
     const struct pausing pausing = x->pausing;
-    if (pausing.pause == NULL || behind_op != (x->comm->size == 1))
+    if (pausing.pause == NULL)
         return 0;
-    if (!behind_op && wait_for_all(x, err) != 0)
-        return -1;
     const int status = pausing.pause(pausing.context, err);
     x->now = now;
     x->rounds = rounds;
@@ -320,17 +317,14 @@ static int issue_pass(struct sw_executor *x, struct sw_walk *w, const struct sw_
                       struct sw_error *err)
 {
     while (sw_walk_region(w))
-        while (sw_walk_iteration(w)) {
+        while (sw_walk_iteration(w))
             while (sw_walk_op(w)) {
                 if (run_op(x, w->op, w->layer, step, err) != 0)
                     return sw_fail_context(err, "%s, %s", w->program->regions[w->region].name,
                                            sw_op_info(w->program->ops[w->op].kind)->name);
-                if (pause_run(x, true, err) != 0)
+                if (pause_run(x, err) != 0)
                     return -1;
             }
-            if (pause_run(x, false, err) != 0)
-                return -1;
-        }
     return 0;
 }
 

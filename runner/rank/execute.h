@@ -94,9 +94,8 @@ int sw_executor_run_size(struct sw_executor *executor, enum sw_program_kind prog
 /* Runs another program within a run: `decode`, of a set with decode_shift_bytes. Errors end the run
  * too. */
 typedef int (*sw_pause)(void *context, struct sw_error *err);
-/* Makes the next run, of a program that is not recorded, call `pause` between ops: on one rank
- * after each op, on several after each iteration of a region, when no message is under way, so that
- * all ranks call it equally often. */
+/* Makes the next run, on one rank and of a program that is not recorded, call `pause` after each
+ * op. */
 void sw_executor_pause(struct sw_executor *executor, sw_pause pause, void *context);
 
 /* This rank's shard of a tensor's instance (host pointer on the CPU): a state row; below, a

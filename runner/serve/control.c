@@ -6,7 +6,7 @@
 enum order { ORDER_ADMIT = 1, ORDER_DROP };
 
 struct header {
-    int64_t last, now, bytes; /* now: for sw_control_agree */
+    int64_t last, bytes;
 };
 /* All ranks are of one build: they agree on the memory layout. */
 struct entry {
@@ -52,29 +52,18 @@ void sw_control_free(struct sw_control *o)
     sw_chars_free(&o->bytes);
 }
 
-static void send_all(const struct sw_launch *launch, struct sw_control *o, struct header header)
+void sw_control_send(const struct sw_launch *launch, struct sw_control *o, bool last)
 {
-    header.bytes = (int64_t)o->bytes.count;
+    struct header header = {last, (int64_t)o->bytes.count};
     sw_launch_pass_on(launch, &header, sizeof header);
     if (o->bytes.count > 0)
         sw_launch_pass_on(launch, o->bytes.byte, o->bytes.count);
     o->bytes.count = 0;
 }
 
-void sw_control_send(const struct sw_launch *launch, struct sw_control *o, bool last)
-{
-    send_all(launch, o, (struct header){.last = last});
-}
-
-void sw_control_agree(const struct sw_launch *launch, struct sw_control *o, bool now)
-{
-    send_all(launch, o, (struct header){.now = now});
-}
-
 /* ---- The other ranks ---- */
 
 struct follower {
-    const struct sw_launch *launch;
     struct sw_engine *engine;
     int32_t **tokens;         /* [slots] tokens of their sequences */
     struct sw_biases *biases; /* [slots] biases */
@@ -93,18 +82,11 @@ static bool go_on(void *context, const struct sw_sequence *sequence, int64_t ind
     return true;
 }
 
-static int agree(void *context, bool *now, struct sw_error *err);
-
-static struct sw_engine_calls calls_of(const struct follower *f)
-{
-    return (struct sw_engine_calls){
-        .token = go_on, .agree = agree, .context = (void *)(uintptr_t)f};
-}
+static const struct sw_engine_calls calls = {.token = go_on};
 
 static int obey(const struct follower *f, const char *bytes, size_t count, struct sw_error *err)
 {
     const int64_t slots = sw_engine_slots(f->engine);
-    const struct sw_engine_calls calls = calls_of(f);
     while (count > 0) {
         struct entry entry;
         if (count < sizeof entry)
@@ -137,47 +119,32 @@ static int obey(const struct follower *f, const char *bytes, size_t count, struc
     return count == 0 ? 0 : sw_fail(err, SW_ENVIRONMENT, "rank 0 sent commands that make no sense");
 }
 
-/* Waits for rank 0's next commands and obeys them. */
-static int hear(const struct follower *f, struct header *header, struct sw_error *err)
-{
-    char *bytes = NULL;
-    sw_launch_pass_on(f->launch, header, sizeof *header);
-    if (header->bytes > 0 && (bytes = malloc((size_t)header->bytes)) == NULL)
-        return sw_fail(err, SW_ENVIRONMENT, "out of memory for a prompt");
-    if (bytes != NULL)
-        sw_launch_pass_on(f->launch, bytes, (size_t)header->bytes);
-    const int status = obey(f, bytes, (size_t)header->bytes, err);
-    free(bytes);
-    return status;
-}
-
-static int agree(void *context, bool *now, struct sw_error *err)
+static int follow(const struct sw_launch *launch, const struct follower *f, struct sw_error *err)
 {
     struct header header = {0};
-    const int status = hear(context, &header, err);
-    *now = header.now != 0;
-    return status;
-}
-
-static int follow(const struct follower *f, struct sw_error *err)
-{
-    const struct sw_engine_calls calls = calls_of(f);
-    struct header header = {0};
-    while (header.last == 0)
-        if (hear(f, &header, err) != 0 ||
-            (header.last == 0 && sw_engine_step(f->engine, &calls, err) != 0))
+    while (header.last == 0) {
+        char *bytes = NULL;
+        sw_launch_pass_on(launch, &header, sizeof header);
+        if (header.bytes > 0 && (bytes = malloc((size_t)header.bytes)) == NULL)
+            return sw_fail(err, SW_ENVIRONMENT, "out of memory for a prompt");
+        if (bytes != NULL)
+            sw_launch_pass_on(launch, bytes, (size_t)header.bytes);
+        const int obeyed = obey(f, bytes, (size_t)header.bytes, err);
+        free(bytes);
+        if (obeyed != 0 || (header.last == 0 && sw_engine_step(f->engine, &calls, err) != 0))
             return -1;
+    }
     return 0;
 }
 
 int sw_control_obey(const struct sw_launch *launch, struct sw_engine *engine, struct sw_error *err)
 {
     const int64_t slots = sw_engine_slots(engine);
-    const struct follower f = {launch, engine, calloc((size_t)slots, sizeof *f.tokens),
+    const struct follower f = {engine, calloc((size_t)slots, sizeof *f.tokens),
                                calloc((size_t)slots, sizeof *f.biases)};
     const int status = f.tokens == NULL || f.biases == NULL
                            ? sw_fail(err, SW_ENVIRONMENT, "out of memory for the prompts")
-                           : follow(&f, err);
+                           : follow(launch, &f, err);
     for (int64_t i = 0; f.tokens != NULL && i < slots; i++)
         free(f.tokens[i]);
     free(f.tokens);

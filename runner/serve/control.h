@@ -19,10 +19,6 @@ void sw_control_free(struct sw_control *control);
 /* Sends the changes and lets the other ranks run a program or, if `last`, end. Empties the list. */
 void sw_control_send(const struct sw_launch *launch, struct sw_control *control, bool last);
 
-/* Tells the other ranks, on rank 0 within a call of chunks, the dropped sequences and if every
- * running sequence gets a token now. Empties the list. */
-void sw_control_agree(const struct sw_launch *launch, struct sw_control *control, bool now);
-
 /* Obeys rank 0 on another rank until the end; sleeps while idle. Errors: the engine's;
  * SW_ENVIRONMENT: no memory, invalid commands. */
 int sw_control_obey(const struct sw_launch *launch, struct sw_engine *engine, struct sw_error *err);

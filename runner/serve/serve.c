@@ -160,14 +160,6 @@ static void sequence_ended(void *context, const struct sw_sequence *sequence, bo
     end_sequence(s, done.completion, done.sequence);
 }
 
-/* Agrees on tokens within a call of chunks. */
-static int agree(void *context, bool *now, struct sw_error *err)
-{
-    struct server *s = context;
-    sw_control_agree(s->session->rank->launch, &s->control, *now);
-    return s->session->rank->err.status == SW_OK ? 0 : sw_fail_as(err, &s->session->rank->err);
-}
-
 /* ---- Slots ---- */
 
 static void drop(void *context, struct sw_completion_sequence *sequence)
@@ -476,7 +468,6 @@ static int start(struct server *s, struct sw_listener *listener, const char *tok
                                         .ended = sequence_ended,
                                         .scored = take_score,
                                         .ranked = take_rank,
-                                        .agree = agree,
                                         .context = s};
     s->slot = calloc((size_t)slots, sizeof *s->slot);
     if (s->slot == NULL)

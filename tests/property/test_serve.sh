@@ -87,11 +87,11 @@ mkdir -p "$out"
 for ((i = 0; i < 2000; i++)); do
     echo -n 'the quick brown fox jumps over the lazy dog. pack my box with five dozen liquor jugs. '
 done >"$out/text"
-# those that interleave make tokens inside calls of chunks
+# tokens are made inside calls of chunks
 emit 1 1 1,1,1,1 4 16 --set serve.interleave=true
 emit 2 2 1,2,1,1 8
-emit 4 4 1,1,2,2 4 16 --set serve.interleave=true
-emit sp 2 1,1,1,2 4 16 --set serve.interleave=true
+emit 4 4 1,1,2,2 4
+emit sp 2 1,1,1,2 4
 # whose calls mix: prompts, tokens, and prompts alone in more rows
 emit tp 2 1,1,2,1 4 1 --set serve.token_budget=8
 emit mixed 1 1,1,1,1 4 1 --set serve.token_budget=8
