@@ -1,17 +1,16 @@
 /* Decoding and prefill of a model that exceeds the caches, on one rank of the CPU device.
  *
- *   bench_decode [bf16|fp32|int8|e4m3|int8-fp32|e4m3-fp32|all] [threads] [texts]
- *                [tokens in the cache] [rounds]
- * [layers] [prefill rounds] [wall] [small]
+ *   bench_decode [bf16|fp32|int8|e4m3|int8-fp32|e4m3-fp32|int4|all] [threads] [texts]
+ *                [tokens in the cache] [rounds] [layers] [prefill rounds] [wall] [small]
  *
  * Decode: the bytes of weights and cache that a token reads, by the time that it takes, against a
  * read-only sweep over as much memory by the same threads. Prefill: the time of its matrix products
  * alone, each through oneDNN's matmul primitive in fp32 on the same shapes and threads, against the
  * time of a chunk. int8: weights of layers in int8, the rest in bf16 (int8-fp32: in fp32); e4m3
- * likewise. `all`: a token of each of the four in turns, and how they compare. Sweeps, products and
- * tokens alternate, so that a busy neighbour meets all of them; one thread is timed by its
- * processor's time, unless `wall` is said. `small`: the shape of GPT-2 of 124M, 12 layers, in place
- * of one of 1B. Parameters are random, tokens too. */
+ * likewise; int4: in 4 bits, the head in int8. `all`: a token of each of them in turns, and how
+ * they compare. Sweeps, products and tokens alternate, so that a busy neighbour meets all of them;
+ * one thread is timed by its processor's time, unless `wall` is said. `small`: the shape of GPT-2
+ * of 124M, 12 layers, in place of one of 1B. Parameters are random, tokens too. */
 #include "core/base/clock.h"
 #include "core/base/number.h"
 #include "core/base/quantize.h"
@@ -38,7 +37,8 @@ static const struct format {
     enum sw_dtype compute, weights;
 } formats[] = {{"bf16", SW_BF16_T, SW_BF16_T}, {"fp32", SW_F32, SW_F32},
                {"int8", SW_BF16_T, SW_I8},     {"e4m3", SW_BF16_T, SW_E4M3},
-               {"int8-fp32", SW_F32, SW_I8},   {"e4m3-fp32", SW_F32, SW_E4M3}};
+               {"int8-fp32", SW_F32, SW_I8},   {"e4m3-fp32", SW_F32, SW_E4M3},
+               {"int4", SW_BF16_T, SW_I4}};
 enum { FORMATS = sizeof formats / sizeof formats[0] };
 
 struct bench {
@@ -99,6 +99,10 @@ static void fill_state(struct bench *b)
             const enum sw_dtype narrow = b->serving.weights;
             char *to = sw_executor_state(b->executor, row, l);
             const int64_t n = row->instance_bytes / (int64_t)sw_dtype_bytes(row->dtype);
+            if (row->dtype == SW_I4) { /* the same scale and integers everywhere, in any order */
+                memset(to, 0x38, (size_t)row->instance_bytes);
+                continue;
+            }
 #ifdef _OPENMP
 #pragma omp parallel for
 #endif
@@ -327,11 +331,10 @@ int main(int argc, char **argv)
     b.clock = b.threads == 1 && !by_wall ? sw_clock_busy : sw_clock_now;
     if (number[0] < 1 || number[1] < 1 || number[2] < 1 || rounds < 1 || rounds > MAX_ROUNDS ||
         number[4] < 1 || number[5] < 0 || number[5] > MAX_ROUNDS) {
-        fprintf(
-            stderr,
-            "usage: bench_decode [bf16|fp32|int8|e4m3|int8-fp32|e4m3-fp32|all] [threads] [texts] "
-            "[tokens in the cache] [rounds] "
-            "[layers] [prefill rounds] [wall] [small]\n");
+        fprintf(stderr, "usage: bench_decode [bf16|fp32|int8|e4m3|int8-fp32|e4m3-fp32|int4|all] "
+                        "[threads] [texts] "
+                        "[tokens in the cache] [rounds] "
+                        "[layers] [prefill rounds] [wall] [small]\n");
         return 2;
     }
 #ifdef _OPENMP

@@ -39,13 +39,16 @@ enum { AMX_ROWS = 16, AMX_COLUMNS = 16, AMX_ROW_BYTES = 64, AMX_TILES = 8 };
 /* A thread's tile registers. Use before configuration aborts, as on the processor. */
 static _Thread_local struct {
     bool configured;
+    int rows[AMX_TILES];
     _Alignas(64) unsigned char tile[AMX_TILES][AMX_ROWS][AMX_ROW_BYTES];
 } amx_registers;
 
-static inline void sw_cpu_amx_configure(void)
+static inline void amx_configure(const uint8_t rows[AMX_TILES])
 {
     memset(&amx_registers, 0, sizeof amx_registers);
     amx_registers.configured = true;
+    for (int i = 0; i < AMX_TILES; i++)
+        amx_registers.rows[i] = rows[i];
 }
 
 static inline void sw_cpu_amx_release(void)
@@ -63,7 +66,7 @@ static inline void amx_zero(int tile)
 static inline void amx_load(int tile, const void *from, int64_t row_bytes)
 {
     amx_zero(tile);
-    for (int64_t i = 0; i < AMX_ROWS; i++)
+    for (int64_t i = 0; i < amx_registers.rows[tile]; i++)
         memcpy(amx_registers.tile[tile][i], (const char *)from + i * row_bytes, AMX_ROW_BYTES);
 }
 
@@ -71,7 +74,7 @@ static inline void amx_store(int tile, void *to, int64_t row_bytes)
 {
     if (!amx_registers.configured)
         abort();
-    for (int64_t i = 0; i < AMX_ROWS; i++)
+    for (int64_t i = 0; i < amx_registers.rows[tile]; i++)
         memcpy((char *)to + i * row_bytes, amx_registers.tile[tile][i], AMX_ROW_BYTES);
 }
 
@@ -86,7 +89,7 @@ static inline float amx_flush(float x)
  * `sum`. */
 static inline void amx_add_products(int sum, int a, int b)
 {
-    for (int m = 0; m < AMX_ROWS; m++) {
+    for (int m = 0; m < amx_registers.rows[sum]; m++) {
         uint32_t left[AMX_COLUMNS];
         float half[2][AMX_COLUMNS] = {{0}}, to[AMX_COLUMNS];
         memcpy(left, amx_registers.tile[a][m], sizeof left);
@@ -116,8 +119,7 @@ static inline void amx_add_products(int sum, int a, int b)
 
 #define AMX_TARGET __attribute__((target("amx-tile,amx-bf16")))
 
-/* Configures all tiles at full size. */
-AMX_TARGET static inline void sw_cpu_amx_configure(void)
+AMX_TARGET static inline void amx_configure(const uint8_t rows[AMX_TILES])
 {
     struct {
         uint8_t palette, start_row, reserved[14];
@@ -127,7 +129,7 @@ AMX_TARGET static inline void sw_cpu_amx_configure(void)
     _Static_assert(sizeof shape == 64, "what the processor reads");
     for (int i = 0; i < AMX_TILES; i++) {
         shape.row_bytes[i] = AMX_ROW_BYTES;
-        shape.rows[i] = AMX_ROWS;
+        shape.rows[i] = rows[i];
     }
     __asm__ volatile("" : : "r"(&shape) : "memory");
     _tile_loadconfig(&shape);
@@ -151,6 +153,23 @@ AMX_TARGET static inline void sw_cpu_amx_release(void)
 #define amx_add_products(sum, a, b) _tile_dpbf16ps(sum, a, b)
 #endif
 
+/* Configures all tiles at full size. */
+AMX_TARGET static inline void sw_cpu_amx_configure(void)
+{
+    const uint8_t rows[AMX_TILES] = {16, 16, 16, 16, 16, 16, 16, 16};
+    amx_configure(rows);
+}
+
+/* Configures tiles for a product of m rows, at most 32, as amx_make_block uses them: tiles of a and
+ * c get only those rows. */
+AMX_TARGET static inline void sw_cpu_amx_configure_rows(int64_t m)
+{
+    const uint8_t first = (uint8_t)(m < AMX_ROWS ? m : AMX_ROWS);
+    const uint8_t second = (uint8_t)(m > AMX_ROWS ? m - AMX_ROWS : AMX_ROWS);
+    const uint8_t rows[AMX_TILES] = {first, first, second, second, first, second, 16, 16};
+    amx_configure(rows);
+}
+
 /* ---- Products ---- */
 
 /* Operands of a product: element pairs (i, k) of a at a + i * a_bytes + 4 k, (k, j) of b at b + k *
@@ -160,6 +179,7 @@ struct sw_amx_operands {
     char *c;
     int64_t a_bytes, b_bytes, c_bytes;
     int64_t steps; /* steps of 16 pairs */
+    bool exact;    /* true if the tiles have the product's rows (sw_cpu_amx_configure_rows) */
     int64_t ahead; /* prefetch distance of b in bytes; 0: none */
     bool accumulate;
     /* For sw_cpu_amx_widened_product: pairs of b in 8 or 4 bits, widened into b step by step; b has
@@ -184,7 +204,7 @@ AMX_INLINE void amx_widen(const enum amx_form form, const struct sw_amx_operands
     }
     for (int64_t i = 0; i < bytes; i += AMX_ROW_BYTES) {
         __builtin_prefetch(from + i + o->ahead, 0, 2);
-        widen_bytes_in_order(form == AMX_CODES, from + i, to + 2 * i);
+        widen_64_bytes(form == AMX_CODES, false, from + i, to + 2 * i);
     }
 #else /* never: such weights are not tiled here (sw_cpu_tiles) */
     (void)form, (void)o, (void)step;
@@ -272,9 +292,9 @@ AMX_INLINE int64_t amx_make_some(int64_t m, const int columns, const enum amx_fo
                                  const struct sw_amx_operands *o)
 {
     const int64_t rows = m < 2 * AMX_ROWS ? m : 2 * AMX_ROWS;
-    if (rows == 2 * AMX_ROWS)
+    if (rows == 2 * AMX_ROWS || (o->exact && rows > AMX_ROWS))
         amx_make_block(2, columns, form, o);
-    else if (rows == AMX_ROWS)
+    else if (rows == AMX_ROWS || o->exact)
         amx_make_block(1, columns, form, o);
     else if (rows > AMX_ROWS)
         amx_make_rest(rows, 2, columns, form, *o);
@@ -312,7 +332,8 @@ AMX_TARGET static inline void sw_cpu_amx_product(int64_t m, int64_t n, struct sw
 }
 
 /* c[m, n] (+)= a b with b widened on the way, n = 32 and b_bytes = 128. b has room for all steps if
- * m > 32, else for two or more. */
+ * m > 32, else for two or more. With 8 bits the columns of c are in the order of PAIRS (tables.h).
+ */
 AMX_TARGET static inline void sw_cpu_amx_widened_product(int64_t m, enum amx_form form,
                                                          struct sw_amx_operands o)
 {

@@ -1,12 +1,12 @@
-/* Internal to the CPU device's skinny products: tables from numbers of 8 bits to bf16, for
- * processors with byte look-ups (AVX512_VBMI) and products of bf16 pairs. */
+/* Internal to the CPU device's skinny products: bf16 of numbers of 8 bits, for processors with byte
+ * look-ups (AVX512_VBMI), products of bytes with bit matrices (GFNI) and products of bf16 pairs. */
 #ifndef SW_DEVICE_CPU_TABLES_H
 #define SW_DEVICE_CPU_TABLES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#if defined(__AVX512BF16__) && defined(__AVX512VBMI__)
+#if defined(__AVX512BF16__) && defined(__AVX512VBMI__) && defined(__GFNI__)
 #include <immintrin.h>
 
 #define HAS_TABLES 1
@@ -28,35 +28,47 @@
 #define UPPER_OF_CODE(v) OF_CODE(v) >> 8
 #define FOUR(of, v) of(v), of((v) + 1), of((v) + 2), of((v) + 3)
 #define SIXTEEN(of, v) FOUR(of, v), FOUR(of, (v) + 4), FOUR(of, (v) + 8), FOUR(of, (v) + 12)
-#define ALL(of)                                                                                    \
-    SIXTEEN(of, 0), SIXTEEN(of, 16), SIXTEEN(of, 32), SIXTEEN(of, 48), SIXTEEN(of, 64),            \
-        SIXTEEN(of, 80), SIXTEEN(of, 96), SIXTEEN(of, 112)
+#define ALL(of) SIXTEEN(of, 0), SIXTEEN(of, 16), SIXTEEN(of, 32), SIXTEEN(of, 48)
+#define EIGHT(of) FOUR(of, 0), FOUR(of, 4)
+/* Bit matrices: a byte, the highest first, selects the bits that add up to result bit 0, 1, ... */
+#define SHIFT_LEFT 0x0000000001020408 /* bit i + 4 is bit i */
+#define UPPER_CODE 0x1020404040404080 /* bits 0 and 1 are 4 and 5, 2 to 5 and 6 are 6, 7 is 7 */
 
-/* bf16's low and high bytes of the integers 0 .. 127, and of e4m3's magnitudes. */
-static const _Alignas(64) uint8_t lower_bytes[2][128] = {{ALL(LOWER)}, {ALL(LOWER_OF_CODE)}};
-static const _Alignas(64) uint8_t upper_bytes[2][128] = {{ALL(UPPER)}, {ALL(UPPER_OF_CODE)}};
+/* bf16's low and high bytes of the integers 0 .. 63, and of e4m3's subnormals. */
+static const _Alignas(64) uint8_t lower_bytes[2][64] = {{ALL(LOWER)}, {EIGHT(LOWER_OF_CODE)}};
+static const _Alignas(64) uint8_t upper_bytes[2][64] = {{ALL(UPPER)}, {EIGHT(UPPER_OF_CODE)}};
 
 /* bf16 bytes of 64 numbers of e4m3 (coded) or int8, none of which is -128 (core/base/quantize.h).
- * The look-ups ignore bit 7, e4m3's sign. */
+ * Numbers outside the tables are computed: an integer of 64 or more is shifted left by one; a
+ * magnitude v of e4m3 becomes (v >> 4) + 60 and v << 4, each by a bit matrix. The look-ups take the
+ * lowest six bits. */
 static inline __attribute__((always_inline)) void look_up_bytes(const bool coded, __m512i all,
                                                                 __m512i *low, __m512i *high)
 {
     const __m512i *lower = (const void *)lower_bytes[coded];
     const __m512i *upper = (const void *)upper_bytes[coded];
     const __m512i size = coded ? all : _mm512_abs_epi8(all);
-    const __m512i unsigned_high = _mm512_permutex2var_epi8(upper[0], size, upper[1]);
-    *low = _mm512_permutex2var_epi8(lower[0], size, lower[1]);
+    const __mmask64 listed = _mm512_testn_epi8_mask(size, _mm512_set1_epi8(coded ? 0x78 : 0x40));
+    const __m512i shifted =
+        coded ? _mm512_gf2p8affine_epi64_epi8(all, _mm512_set1_epi64(SHIFT_LEFT), 0)
+              : _mm512_add_epi8(size, size);
+    const __m512i exponent =
+        coded ? _mm512_gf2p8affine_epi64_epi8(all, _mm512_set1_epi64(UPPER_CODE), 0x3c)
+              : _mm512_set1_epi8(0x42);
+    const __m512i unsigned_high = _mm512_mask_permutexvar_epi8(exponent, listed, size, *upper);
+    *low = _mm512_mask_permutexvar_epi8(shifted, listed, size, *lower);
     *high = _mm512_ternarylogic_epi32(unsigned_high, all, _mm512_set1_epi8((char)0x80), 0xf8);
 }
 
-/* Widens 64 numbers of 8 bits to bf16 in to[128], in order: the permutation undoes the interleaving
- * within quarters of a vector. */
-static inline __attribute__((always_inline)) void widen_bytes_in_order(const bool coded,
-                                                                       const void *at, void *to)
+/* Widens 64 numbers of 8 bits to bf16 in to[128]. In order: a permutation undoes the interleaving
+ * within quarters of a vector. Otherwise the order is that of PAIRS (streamed.h), the first halves
+ * of all quarters before the second halves, which saves an instruction. */
+static inline __attribute__((always_inline)) void
+widen_64_bytes(const bool coded, const bool in_order, const void *at, void *to)
 {
-    const __m512i order = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0);
+    const __m512i order = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0), from = _mm512_loadu_si512(at);
     __m512i low, high;
-    look_up_bytes(coded, _mm512_permutexvar_epi64(order, _mm512_loadu_si512(at)), &low, &high);
+    look_up_bytes(coded, in_order ? _mm512_permutexvar_epi64(order, from) : from, &low, &high);
     _mm512_storeu_si512(to, _mm512_unpacklo_epi8(low, high));
     _mm512_storeu_si512((char *)to + 64, _mm512_unpackhi_epi8(low, high));
 }

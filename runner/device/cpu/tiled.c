@@ -95,7 +95,7 @@ INLINE void widen_lines(const enum kind kind, const char *at, int64_t lines, cha
 {
 #if HAS_TABLES
     for (int64_t i = 0; i < lines * SW_TILE_COLUMNS; i += LINE_BYTES)
-        widen_bytes_in_order(is_coded(kind), at + i, wide + 2 * i);
+        widen_64_bytes(is_coded(kind), true, at + i, wide + 2 * i);
 #else
     for (int64_t i = 0; i < lines * SW_TILE_COLUMNS; i += pair_bytes(kind, PIECE_COLUMNS)) {
         bits w[VECTORS];

@@ -79,6 +79,7 @@ static void multiply_panel(const struct streamed *s, enum kind kind, const char 
                                                  .steps = lines / STEP_LINES,
                                                  .ahead = FAR_BYTES,
                                                  .accumulate = line > 0,
+                                                 .exact = few,
                                                  .narrow = at,
                                                  .kept = few ? FEW_STEPS : SEGMENT / STEP_LINES};
         if (narrow)
@@ -94,7 +95,10 @@ void sw_cpu_multiply_in_amx(const struct streamed *s, enum kind kind, int64_t co
                             char *wide, float *y, int64_t padded)
 {
 #if HAS_AMX
-    sw_cpu_amx_configure();
+    if (s->m <= AT_ONCE) /* rows that are not there take no time */
+        sw_cpu_amx_configure_rows(s->m);
+    else
+        sw_cpu_amx_configure();
     for (int64_t j = 0; j < width; j += SW_TILE_COLUMNS)
         multiply_panel(s, kind,
                        s->weights + (column + j) / SW_TILE_COLUMNS * panel_bytes(kind, s->k), wide,

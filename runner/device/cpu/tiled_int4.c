@@ -22,8 +22,13 @@ _Static_assert(SW_TILE_LINES % SW_INT4_GROUP == 0 && SW_TILE_COLUMNS % PIECE_COL
 /* Integers of line 2 j (half 0) or 2 j + 1 of eight lines. */
 INLINE vec integers_of(bits words, const int j, const int half)
 {
+#ifdef __AVX512F__ /* looks up the lowest four bits */
+    const vec numbers = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+    return (vec)_mm512_permutexvar_ps((__m512i)(words >> (16 * half + 4 * j)), (__m512)numbers);
+#else
     const integers number = (integers)(words >> (16 * half + 4 * j) & 15u);
     return __builtin_convertvector(number + SW_INT4_LEAST, vec);
+#endif
 }
 
 /* sum[rows, VECTORS] += x[8 lines, rows] eight[8 lines] */
