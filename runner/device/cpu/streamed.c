@@ -41,7 +41,7 @@ _Static_assert((int64_t)MOST_X >= SW_CPU_INVARIANT_ELEMS &&
                    (int64_t)MOST_Y >= SW_CPU_INVARIANT_ELEMS,
                "and their elements");
 
-/* Rows of pairs take half of what floats do: of MOST_X, filled up to a tile and apart by a line. */
+/* Pairs take half of floats' room: the rest of MOST_X pads rows to whole tiles, a line apart. */
 _Static_assert((MOST_X + MOST_ROWS * DEPTH) * 2 + 15 * 2 * (int64_t)MOST_AMX_LINES +
                        (BLOCK_ROWS + 15) * (int64_t)LINE_BYTES <=
                    ROW_BYTES,

@@ -1,14 +1,14 @@
-/* Products of streamed.c with weights that lie in tiles, through the processor's own (amx.h): a
- * panel's pairs of lines are what these take as they lie. Sums are made 32 products at a time, even
- * and odd ones apart, in the order of lines, whatever the number of rows; bits differ from those
- * of tiled.c, so that which of the two it is goes by the plan (sw_cpu_takes_amx). */
+/* Products of streamed.c with tiled weights by AMX (amx.h), which takes a panel's pairs of lines as
+ * stored. Sums add 32 products at a time, even and odd ones apart, in line order, whatever the
+ * number of rows. Bits differ from tiled.c's, hence the plan chooses between the two
+ * (sw_cpu_takes_amx). */
 #include "runner/device/cpu/amx.h"
 #include "runner/device/cpu/int4_tiles.h"
 #include "runner/device/cpu/streamed.h"
 
 enum { TILE_ROWS = 16 };
 
-/* From one row of x to the next: not the same place of the first cache for all rows of a tile. */
+/* Row stride of x: puts a tile's rows into different sets of the first-level cache. */
 static int64_t row_bytes(int64_t k)
 {
     return 2 * k + LINE_BYTES;
@@ -20,7 +20,7 @@ bool sw_cpu_goes_through_amx(const struct sw_cpu_matmul *g, enum kind kind)
            g->k <= MOST_AMX_LINES;
 }
 
-/* To whole tiles, those behind the last one zeros. */
+/* Fills whole tiles, zeros behind the last row. */
 void sw_cpu_put_amx_rows(const struct sw_cpu_matmul *g, void *x)
 {
     const int64_t bytes = row_bytes(g->k);
@@ -35,11 +35,11 @@ void sw_cpu_put_amx_rows(const struct sw_cpu_matmul *g, void *x)
 
 #if HAS_AMX
 enum {
-    PAIR_BYTES = 4 * SW_TILE_COLUMNS, /* of a panel's pair of lines */
+    PAIR_BYTES = 4 * SW_TILE_COLUMNS, /* pair of lines of a panel */
     STEP_LINES = 2 * AMX_ROWS,
-    AT_ONCE = 2 * AMX_ROWS, /* rows that meet a panel while it is read */
-    FAR_BYTES = 8192,       /* of which the second cache is asked for that much before */
-    FEW_STEPS = 2           /* of 8 bits that are widened, of few rows */
+    AT_ONCE = 2 * AMX_ROWS, /* rows used while a panel is read */
+    FAR_BYTES = 8192,       /* prefetch distance, second-level cache */
+    FEW_STEPS = 2           /* widened steps kept of 8 bits, with few rows */
 };
 _Static_assert((int)AMX_ROWS == TILE_ROWS, "rows of a tile");
 _Static_assert((int)SW_INT4_GROUP == STEP_LINES && GROUP_BYTES == AMX_ROWS * AMX_ROW_BYTES * 9 / 16,
@@ -50,15 +50,15 @@ _Static_assert(SW_TILE_COLUMNS % AMX_COLUMNS == 0 && SW_TILE_LINES % STEP_LINES 
                    SEGMENT % STEP_LINES == 0,
                "weights in tiles, and segments, are whole ones of the processor's");
 
-/* Bytes of so many lines of a panel. */
+/* Bytes of `lines` lines of a panel. */
 static int64_t panel_bytes(enum kind kind, int64_t lines)
 {
     return kind == NIBBLE_PAIRS ? lines / SW_INT4_GROUP * GROUP_BYTES
                                 : lines * SW_TILE_COLUMNS * bytes_of(kind);
 }
 
-/* A panel: of few rows all of it at once, of more a segment at a time, which stays in the first
- * cache while they go over it. Sums go on as they were kept, so that it is the same to the bit. */
+/* Multiplies a panel: with few rows all at once, with more a segment at a time, which stays in the
+ * first-level cache. Sums continue from memory, so that both give the same bits. */
 static void multiply_panel(const struct streamed *s, enum kind kind, const char *panel, char *wide,
                            float *y, int64_t padded)
 {
@@ -104,7 +104,7 @@ void sw_cpu_multiply_in_amx(const struct streamed *s, enum kind kind, int64_t co
                        s->weights + (column + j) / SW_TILE_COLUMNS * panel_bytes(kind, s->k), wide,
                        y + j, padded);
     sw_cpu_amx_release();
-#else /* no product goes through them */
+#else /* never called */
     (void)s, (void)kind, (void)column, (void)width, (void)wide, (void)y, (void)padded;
 #endif
 }
