@@ -570,6 +570,18 @@ static void take_decoded(struct sw_engine *e, int64_t row, const struct sw_engin
         end_sequence(e, slot, calls, false);
 }
 
+/* Counts a token's time, limited to near the median: while the processor was taken away, a token
+ * says little. Tokens behind other programs do not count, since weights come from memory again. */
+static void note_token(struct sw_engine *e, double seconds)
+{
+    const double before = e->token_seconds, most = 1.25 * before;
+    if (!(before > 0))
+        e->token_seconds = seconds;
+    else if (e->is_steady)
+        e->token_seconds += ((seconds < most ? seconds : most) - before) / 8;
+    e->is_steady = true;
+}
+
 /* Counts a program run since `begin`; `inside_seconds` of it went to tokens made during it. */
 static void count_call(struct sw_engine *e, enum sw_program_kind kind, double begin,
                        double inside_seconds)
@@ -578,10 +590,7 @@ static void count_call(struct sw_engine *e, enum sw_program_kind kind, double be
     if (has_tokens(e, kind))
         e->token_at = now;
     if (kind == SW_PROGRAM_DECODE) {
-        /* behind other programs the weights come from memory anew: that is no token alone */
-        if (e->is_steady || !(e->token_seconds > 0))
-            e->token_seconds += (seconds - e->token_seconds) / (e->token_seconds > 0 ? 8 : 1);
-        e->is_steady = true;
+        note_token(e, seconds);
         e->counts.decodes++;
         e->counts.decode_rows += e->rows.count;
         e->counts.decode_seconds += seconds;

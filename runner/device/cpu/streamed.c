@@ -514,7 +514,7 @@ static void multiply_block(const struct sw_cpu_device *device, const struct sw_c
     const bool in_order = by_line || g->tiled || blocks; /* already a line's sums */
     const struct sharing share = choose_sharing(&s, in_order, kind, threads);
     const bool in_amx = sw_cpu_goes_through_amx(g, kind);
-    const bool dealt = in_amx && is_narrow(kind); /* as PAIRS (tables.h) */
+    const bool dealt = in_amx && is_narrow(kind); /* true for the order of PAIRS (tables.h) */
     if (in_amx)
         sw_cpu_put_amx_rows(g, x);
     else if (by_line)
