@@ -374,18 +374,21 @@ shrinks() { # FOLDER SETTING...: a job with this run's speed, whose ranks end a 
     folder=$out/$1
     sed "s/75/0/" "$out/saved.json" >"$out/done.json"
     # shellcheck disable=SC2016 # the stand-in's
-    echo 'cat "$STAND_IN/speed" >"'"$folder"'/metrics.jsonl"; '"$real"' 0.4; cp "$STAND_IN/done.json" "'"$folder"'/attempt.json"' >"$out/ranks"
+    echo 'cat "$STAND_IN/speed" >"'"$folder"'/metrics.jsonl"; '"$waits"'; '"$real"' 0.4; cp "$STAND_IN/done.json" "'"$folder"'/attempt.json"' >"$out/ranks"
     date -d '+720 minutes -200 seconds' +%FT%T >"$out/end"
     job "$1" RUNNING
     [ $status -eq 0 ] || fail "a job that lowers its limit: exit $status"
 }
 speed 3600 1 >"$out/speed"
+# shellcheck disable=SC2016 # the stand-in's
+waits='for ((i = 0; i < 300; i++)); do if grep -q "^update" "$STAND_IN/calls"; then break; fi; '"$real"' 0.1; done'
 shrinks lower --set slurm.shrink_limit=true
 limit=$(sed -nE 's/^update JobId=17 TimeLimit=([0-9]+)$/\1/p' "$out/calls")
 if [ "$(wc -l <<<"$limit")" -ne 1 ] || [ "${limit:-0}" -lt 65 ] || [ "$limit" -gt 95 ]; then
     fail "the limit is not lowered once to little more than an hour: $(cat "$out/calls")"
 fi
 grep -q "^step 200 of 3,600: the job's time limit is lowered by 10.* h" "$out/job.log" || fail "the log does not say so"
+waits=:
 shrinks requeued --set slurm.shrink_limit=true --set slurm.continue=requeue
 was_called 0 'update .*'
 shrinks stays
