@@ -1,5 +1,5 @@
-/* The single program that plan prices and prints and runner executes (docs/architecture.md, One
- * program).
+/* The single program that plan prices and prints and runner executes
+ * (docs/architecture.md, One program).
  *
  * A program is values (tensors with logical axes and a sharding), ops over them, and regions:
  * stretches of ops that run once or once per layer. Most layers of a transformer are alike, so one
