@@ -328,8 +328,9 @@ static const struct field run_serve_fields[] = {
      .about =
          "true: on one CPU rank, the other sequences get tokens while a call reads a chunk of a "
          "prompt, so that a token takes at most about 3.5 times as long as without prompts; false: "
-         "they wait for whole calls; auto: true there if chunk, token_budget and token_latency are "
-         "all unset and both programs' transients fit"},
+         "they wait for whole calls; auto: true there if chunk, token_budget and both latency "
+         "goals "
+         "are unset and both programs' transients fit"},
     {.key = "token_latency",
      .type = FIELD_SECONDS,
      AT(serve_token_latency),

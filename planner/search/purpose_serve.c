@@ -160,8 +160,8 @@ static enum sw_interleave decide_interleave(const struct sw_run_config *run,
                                             const struct sw_mesh *mesh)
 {
     const bool open = run->serve_chunk == 0 && run->serve_token_budget == 0 &&
-                      !(run->serve_token_latency > 0) && run->serve_max_batch != 1 &&
-                      sw_mesh_rank_count(mesh) == 1;
+                      !(run->serve_token_latency > 0) && !(run->serve_first_token_latency > 0) &&
+                      run->serve_max_batch != 1 && sw_mesh_rank_count(mesh) == 1;
     if (run->serve_interleave != SW_INTERLEAVE_AUTO)
         return run->serve_interleave;
     return open && sw_device_row(run->cluster.accelerator.device)->target.pauses
