@@ -1,5 +1,5 @@
-/* How fast a checkpoint's bytes come to the disk, and what that takes from the cores, beside `cp`
- * and `sync` of as many, in turns.
+/* Rate at which a checkpoint's bytes come to the disk, and processor seconds for it, in turns with
+ * `cp` and `sync` of as many bytes.
  *
  *   bench_durable FOLDER [MIB [RANKS [ROUNDS [BUSY]]]]
  *
@@ -49,7 +49,7 @@ struct counter {
 
 enum kind { OURS, BESIDE, PEER, KINDS };
 
-/* Of each round. */
+/* Figures of each round. */
 struct times {
     double seconds[MOST_ROUNDS], cores[MOST_ROUNDS], lost[MOST_ROUNDS];
 };
@@ -274,7 +274,7 @@ static int compare(struct bench *b, int rounds, double bytes)
     return 0.9 * mine > theirs ? 1 : 0;
 }
 
-/* As the saver's snapshot. */
+/* Memory like that of the saver's snapshot. */
 static char *allocate(int64_t bytes)
 {
     const size_t page = 2 << 20, size = ((size_t)bytes + page - 1) / page * page;

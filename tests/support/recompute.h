@@ -43,7 +43,7 @@ static inline struct sw_layer_values sw_test_values_before(const struct sw_model
     return sw_layer_values_before(sw_test_layer_values(model), name);
 }
 
-/* Those of a model's values whose number in the layer is a set bit. */
+/* Values of a model whose number in the layer is a set bit. */
 static inline struct sw_layer_values sw_test_values_at(struct sw_layer_values has, uint64_t bits)
 {
     struct sw_layer_values set = {0};
